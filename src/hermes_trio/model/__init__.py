@@ -1,0 +1,1 @@
+"""Language models: the Model protocol and its clients."""

@@ -1,0 +1,1 @@
+"""Text as people see it: bodies, Markdown, splitting, units of length. All pure."""
