@@ -84,6 +84,8 @@ class Inbound:
     """A private chat, or a message that addresses the bot."""
     unreadable: str | None = None
     """The escaped payload of something that could not be understood; the text is then empty."""
+    group: str | None = None
+    """The same for all messages that the user sent as one (an album); None: it stands alone."""
 
 
 class Receiver(Protocol):
@@ -129,6 +131,11 @@ class Platform(Protocol):
 
 class Disconnected(Exception):
     """Receiving ended for a reason that a new connection may heal. The text holds no secret."""
+
+    def __init__(self, text: str, retry_after: float | None = None) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+        """Seconds to wait at least before the next connection; None: the supervisor's own backoff."""
 
 
 class AccountRefused(Exception):
