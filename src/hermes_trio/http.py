@@ -364,7 +364,7 @@ def _told(error: Exception) -> NothingLeft | Uncertain:
 
 
 def _why_no_connection(error: BaseException) -> str:
-    """Which kind of connect error it was, from the exceptions that caused it."""
+    """Which kind of connect error it was, from the exceptions behind it (httpcore's pool clears the cause)."""
     cause: BaseException | None = error
     while cause is not None:
         match cause:
@@ -377,5 +377,5 @@ def _why_no_connection(error: BaseException) -> str:
             case BaseExceptionGroup():
                 cause = cause.exceptions[0]
             case _:
-                cause = cause.__cause__
+                cause = cause.__cause__ or cause.__context__
     return "no connection"
