@@ -1,0 +1,1 @@
+"""Delivery: what should be visible, what we made, and the steps between."""
