@@ -1,0 +1,83 @@
+"""The surface that embedders see: the names of `hermes_trio` and of each room that lists its own."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+
+import pytest
+from source_tree import ROOT, SRC, Module, modules
+
+EMBEDDING = ROOT / "docs" / "embedding.md"
+
+
+def listed(module: Module) -> list[str] | None:
+    """The names in a module's `__all__`; None when it has none."""
+    for node in module.tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return None
+
+
+def imported(module: Module) -> set[str]:
+    """The public names that a module's import statements bind, less the future."""
+    return {
+        alias.asname or alias.name.split(".")[0]
+        for node in module.tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", "") != "__future__"
+        for alias in node.names
+        if not (alias.asname or alias.name).startswith("_")
+    }
+
+
+PACKAGES = [
+    module for module in modules(SRC) if module.path.name == "__init__.py" and (listed(module) or imported(module))
+]
+
+
+@pytest.mark.parametrize("module", PACKAGES, ids=lambda module: ".".join(("hermes_trio", *module.dotted)))
+def test_names_are_listed_and_there(module: Module) -> None:
+    """A package lists what it re-exports, once, all of it, and each name can be imported."""
+    names = listed(module)
+    assert names is not None, "a package that re-exports names lists them in __all__"
+    assert len(names) == len(set(names))
+    assert imported(module) <= set(names), "imported, but not listed"
+    live = importlib.import_module(".".join(("hermes_trio", *module.dotted)))
+    assert [name for name in names if not hasattr(live, name)] == []
+
+
+@pytest.mark.parametrize("module", PACKAGES, ids=lambda module: ".".join(("hermes_trio", *module.dotted)))
+def test_names_say_what_they_promise(module: Module) -> None:
+    """Every re-exported class and function has a docstring of its own."""
+    live = importlib.import_module(".".join(("hermes_trio", *module.dotted)))
+    things = {name: getattr(live, name) for name in listed(module) or ()}
+    ours = {
+        name: thing
+        for name, thing in things.items()
+        if (inspect.isclass(thing) or inspect.isfunction(thing)) and thing.__module__.startswith("hermes_trio")
+    }
+    assert [name for name, thing in ours.items() if not thing.__doc__] == []
+
+
+def test_the_embedding_guide_names_the_surface() -> None:
+    """What `hermes_trio` exports stands in docs/embedding.md, and what that imports from it is exported."""
+    root = next(module for module in modules(SRC) if module.dotted == ())
+    names = set(listed(root) or ())
+    assert names or not EMBEDDING.exists(), "the guide is there and the package exports nothing"
+    guide = EMBEDDING.read_text() if EMBEDDING.exists() else " ".join(f"`{name}`" for name in names)
+    assert sorted(name for name in names if not re.search(rf"\b{re.escape(name)}\b", guide)) == []
+    used = {
+        name
+        for clause in re.findall(r"from hermes_trio import (\([^)]*\)|[^\n]*)", guide)
+        for name in re.findall(r"\w+", re.sub(r"#.*| as \w+", "", clause))
+    }
+    assert sorted(used - names) == []
+
+
+def test_the_version_is_the_packages() -> None:
+    """`hermes_trio.__version__` is the version that is installed."""
+    declared = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert declared is not None
+    assert importlib.import_module("hermes_trio").__version__ == declared[1]
