@@ -1,7 +1,7 @@
 """Runs the measurements and prints them as a table, below the facts of the machine that they were made on.
 
-`python -m bench [NAME...]` runs the modules `bench/NAME.py`, all of them by default. A number without its machine says
-nothing, so the facts are always printed.
+`python -m bench [NAME...]` runs the modules `bench/NAME.py`, all of them by default. A number without its machine
+says nothing, so the facts are always printed.
 """
 
 from __future__ import annotations

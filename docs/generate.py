@@ -14,7 +14,7 @@ BLOCK = re.compile(r"(<!-- lifecycle: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def regenerated(text: str) -> str:
-    """The document with every generated block made anew. Raises AttributeError for a lifecycle that does not exist."""
+    """The document with every generated block made anew. Raises AttributeError for an unknown lifecycle."""
     return BLOCK.sub(
         lambda m: f"{m[1]}```mermaid\n{transitions.diagram(getattr(transitions, m[2]))}\n```\n{m[3]}", text
     )

@@ -15,8 +15,8 @@ PROCESS = Path(__file__).parent / "process"
 # What several test files share stands in tests/support and is imported by its plain name.
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
-# No deadline: the machine may be busy. Every run tries the same examples, except in a soak. No explain phase: it slows
-# asynchronous tests four times.
+# No deadline: the machine may be busy. Every run tries the same examples, except in a soak. The explain phase is left
+# out because it slows asynchronous tests four times.
 settings.register_profile(
     "project", deadline=None, derandomize=not SOAK, phases=[phase for phase in Phase if phase is not Phase.explain]
 )

@@ -49,34 +49,13 @@ PURE = (
 )
 """Modules that decide and can do nothing else. What they import of this package must be as poor as they are."""
 
-POWERS = frozenset(
-    [
-        "trio",
-        "trio_websocket",
-        "httpx",
-        "httpcore",
-        "h11",
-        "sqlite3",
-        "sqlite_utils",
-        "time",
-        "random",
-        "secrets",
-        "os",
-        "logging",
-        "structlog",
-        "asyncio",
-        "threading",
-        "socket",
-        "subprocess",
-        "select",
-        "signal",
-        "io",
-        "shutil",
-        "tempfile",
-        "multiprocessing",
-        "importlib",
-    ]
-)
+# fmt: off
+POWERS = frozenset({
+    "trio", "trio_websocket", "httpx", "httpcore", "h11", "sqlite3", "sqlite_utils", "time", "random", "secrets",
+    "os", "logging", "structlog", "asyncio", "threading", "socket", "subprocess", "select", "signal", "io",
+    "shutil", "tempfile", "multiprocessing", "importlib",
+})
+# fmt: on
 """What a pure module does not import: the world, the clock, chance, and ways to talk of it."""
 POWERFUL_NAMES = frozenset({"open", "print", "input", "exec", "eval", "__import__"})
 CLOCK_READS = frozenset({("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today")})
@@ -251,16 +230,16 @@ def private_trio(module: Module) -> Iterator[ast.AST]:
                 yield node
 
 
-def statements(module: Module) -> Iterator[ast.Constant]:
+def statements(module: Module) -> Iterator[ast.AST]:
     """String literals, also the first piece of formatted ones, that begin like SQL; docstrings are not among them."""
     words = docstrings(module.tree)
     later = {
         id(piece) for node in ast.walk(module.tree) if isinstance(node, ast.JoinedStr) for piece in node.values[1:]
     }
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Constant) and node not in words and id(node) not in later:
-            if SQL.match(str(node.value)):
-                yield node
+        is_statement = isinstance(node, ast.Constant) and SQL.match(str(node.value))
+        if is_statement and node not in words and id(node) not in later:
+            yield node
 
 
 def lives_in(module: Module, homes: Iterable[str]) -> bool:
