@@ -174,7 +174,7 @@ class Duration:
     low: float
     high: float
     why: str
-    name: str = 'duration: seconds, or "500ms", "90s", "5m", "24h", "7d"'
+    name: str = 'duration (seconds, or "500ms", "90s", "5m", "24h")'
     literal: bool = False
 
     @property

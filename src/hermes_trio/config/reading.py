@@ -52,6 +52,8 @@ class _Reading:
     environ: Mapping[str, str]
     origins: Mapping[str, str]
     problems: list[Problem] = field(factory=list)
+    wrong: set[str] = field(factory=set)
+    """The keys that are wrong by themselves; of a secret the key without `_env` or `_file`."""
     warnings: list[Problem] = field(factory=list)
 
     def table(self, cls: type[T], raw: object, path: str) -> T | None:
@@ -103,6 +105,7 @@ class _Reading:
         found = secret(key, description.kind, raw, sources)
         for problem in found.problems:
             self._wrong(join(path, problem.path), problem.reason)
+            self.wrong.add(join(path, key))
         self.warnings.extend(problem.below(path) for problem in found.warnings)
         if found.value is not None:
             return found.value
@@ -145,9 +148,8 @@ class _Reading:
         try:
             return cls(**values)
         except ConfigError as error:
-            wrong = {problem.path for problem in self.problems}
             for problem in (each.below(path) for each in error.problems):
-                if wrong.isdisjoint(problem.concerns):
+                if self.wrong.isdisjoint(problem.concerns):
                     self._wrong(problem.path, problem.reason)
         return None
 
@@ -159,6 +161,7 @@ class _Reading:
 
     def _wrong(self, path: str, reason: str) -> None:
         variable = self._variable(path)
+        self.wrong.add(path)
         self.problems.append(Problem(path, reason, origin=f"environment {variable}" if variable else ""))
 
     def _variable(self, path: str) -> str | None:

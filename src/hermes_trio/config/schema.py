@@ -286,7 +286,7 @@ class Config(Checked):
 
     data_dir: Path = value(
         Directory(),
-        "Where the database `state.db` and the control socket lie. A relative one starts at the directory of the file.",
+        "Where the database `state.db` and the control socket lie; a relative one starts at the file's directory.",
         default=Factory(default_data_dir),
         default_in_words="the user's data directory, by the custom of the operating system",
     )
@@ -329,13 +329,14 @@ class Config(Checked):
                 yield Problem(f"platforms.{name!r:.80}", reason)
 
     def _short_settling(self) -> Iterator[Problem]:
+        settle = self.delivery.settle
         for name, platform in self.platforms.items():
-            if self.delivery.settle < platform.uncertainty:
+            if settle < platform.uncertainty:
                 table = f"platforms.{name}"
                 yield Problem(
                     "delivery.settle",
-                    f"{seconds(self.delivery.settle)} is too short; {table} may still carry out a request "
-                    f"{seconds(platform.uncertainty)} after its start (request_timeout + lateness): write at least that",
+                    f"{seconds(settle)} is too short: write at least {seconds(platform.uncertainty)}, because "
+                    f"{table} may carry out a request so long after its start (request_timeout + lateness)",
                     concerns=("delivery.settle", f"{table}.request_timeout", f"{table}.lateness"),
                 )
 

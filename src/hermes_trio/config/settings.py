@@ -96,7 +96,9 @@ def default_of(cls: type, key: str) -> Any:
 
 
 def keys_of(cls: type) -> Iterator[str]:
-    """Every key that may be written in the table, the other sources of a secret included."""
+    """Every key that may be written in the table, the other sources of a secret and a fixed `kind` included."""
+    if isinstance(getattr(cls, "kind", None), str):
+        yield "kind"
     for key, description in describe(cls).items():
         yield key
         if isinstance(description, Value) and description.secret:
