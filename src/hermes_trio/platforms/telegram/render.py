@@ -12,11 +12,11 @@ Sources: Telegram Bot API, "MessageEntity", "sendMessage", "LinkPreviewOptions".
 from __future__ import annotations
 
 import re
-import unicodedata
 from itertools import accumulate
 
 from hermes_trio.platforms.base import JSON
 from hermes_trio.text.body import Body, Span
+from hermes_trio.text.visible import has_visible
 
 ENTITY_LIMIT = 100
 """Entities that Telegram honours in one message; it ignores the others, so the first ones are sent."""
@@ -48,7 +48,7 @@ _LINKABLE = re.compile(r"(?:https?://[^\s/]|ftp://[^\s/]|tg:|ton:|mailto:|tel:)\
 def render(body: Body) -> JSON:
     """The parameters `text`, `entities` (if any) and `link_preview_options` that show this body."""
     text = _UNSENDABLE.sub("\ufffd", body.text)
-    if not _visible(text):
+    if not has_visible(text):
         return {"text": BLANK, "link_preview_options": {"is_disabled": True}}
     made = entities(text, body.spans)
     shown: JSON = {"text": text, "link_preview_options": {"is_disabled": True}}
@@ -71,8 +71,3 @@ def entities(text: str, spans: tuple[Span, ...]) -> list[JSON]:
             entity["language"] = span.argument[:LANGUAGE_LIMIT]
         made.append(entity)
     return made[:ENTITY_LIMIT]
-
-
-def _visible(text: str) -> bool:
-    """Whether anything of the text can be seen; unassigned characters count, they may be newer than our tables."""
-    return any(unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc", "Cf") for character in text)
