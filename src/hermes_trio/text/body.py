@@ -1,7 +1,8 @@
 """A body: what one message on screen says, as text and spans. Pure values.
 
 Markdown is parsed once, into a body; adapters render the spans in their own way. Offsets count Unicode code points,
-so that slicing a Python string and slicing a body agree; an adapter whose wire counts otherwise converts at its border.
+so that slicing a Python string and slicing a body agree; an adapter whose wire counts otherwise converts at its
+border.
 """
 
 from __future__ import annotations

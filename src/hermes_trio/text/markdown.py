@@ -3,12 +3,13 @@
 The parser is markdown-it-py: CommonMark with tables and strikethrough. Changed where a chat needs it:
 
 - HTML is text: `vector<int>`, `<?php` and `<details>` stay as they were written.
-- There are no reference definitions: they would vanish from the screen, and in a growing text a definition that arrives late
-  would change parts that are full. `[1]: address`, `[^1]` and `[text][1]` stay literally.
-- Underscores of a bare address are no emphasis, and a line below a text is a heading's only when it is one of `=`.
+- There are no reference definitions: they would vanish from the screen, and in a growing text a definition that
+  arrives late would change parts that are full. `[1]: address`, `[^1]` and `[text][1]` stay literally.
+- Underscores of a bare address are no emphasis, and a line below a text makes a heading only when it is one of `=`.
+- Blank lines are as in the source. CommonMark's loose and tight lists would change with an item that arrives later.
 
-The rule that must not be broken: no word of the input is lost, whatever it is; what cannot be shown as its markup means
-is shown as it was written. Everything else is taste.
+The rule that must not be broken: no word of the input is lost, whatever it is; what cannot be shown as its markup
+means is shown as it was written. Everything else is taste.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ RULE = "———"
 """How a thematic break looks."""
 
 _MAX_NESTING = 40
-"""Blocks nested deeper are cut off by the parser (it recurses); a text that comes near is shown as it was written."""
+"""What is nested deeper the parser leaves out (it recurses); a text that comes near is shown as it was written."""
 
 _MARKS = {"em": "italic", "strong": "bold", "s": "strike"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -44,11 +45,11 @@ def render(markdown: str) -> Body:
     """What a Markdown text shows, as text and spans; empty only when it shows nothing (`is_blank`).
 
     Takes any text, also one that is not complete yet: an open fence is a code block, an open mark stays literally.
-    Spans are sorted, nested or apart, never empty, and have no white space at their ends (but see `tidy_spans` on pre).
+    Spans are sorted, nested or apart, never empty, and have no white space at their ends, as `tidy_spans` says.
     """
     source = repair(markdown).replace("\r\n", "\n").replace("\r", "\n")
     tokens = _parser().parse(source)
-    if any(token.level >= _MAX_NESTING for token in tokens):
+    if any(token.level >= _MAX_NESTING - 1 for token in tokens):
         return Body(source.strip())
     return _Document(source, tokens).body()
 
@@ -91,8 +92,8 @@ class _Document:
         self._lines = source.split("\n")
         self._tokens = tokens
         self._writer = Writer()
-        # For each open list: its next number (None: bullets), and the line breaks between its blocks.
-        self._lists: list[tuple[int | None, int]] = []
+        # The source line after the last block that was written.
+        self._line = 0
         self._indents: list[str] = []
         self._quotes = 0
 
@@ -109,35 +110,32 @@ class _Document:
         if kind == "inline":
             self._inline(token.children or ())
         elif kind == "paragraph_open":
-            self._writer.want(self._gap)
+            self._begin(token)
         elif kind == "heading_open":
             return self._heading(index)
         elif kind in ("fence", "code_block"):
             self._code(token)
         elif kind == "hr":
-            self._writer.want(self._gap)
+            self._begin(token)
             self._writer.write(RULE)
         elif kind == "table_open":
             return self._table(index)
-        elif kind in ("bullet_list_open", "ordered_list_open"):
-            self._open_list(index)
-        elif kind in ("bullet_list_close", "ordered_list_close"):
-            self._lists.pop()
         elif kind == "list_item_open":
             self._open_item(index)
         elif kind == "list_item_close":
             self._writer.end_marker()
             self._writer.indent = self._indents.pop()
         elif kind == "blockquote_open":
-            self._open_quote()
+            self._open_quote(token)
         elif kind == "blockquote_close":
             self._close_quote()
         return index + 1
 
-    @property
-    def _gap(self) -> int:
-        """Line breaks before a block here: one inside a tight list, else a blank line."""
-        return self._lists[-1][1] if self._lists else 2
+    def _begin(self, token: Token, lines: int | None = None) -> None:
+        """A block begins on a new line, behind a blank one if the source has one there."""
+        first, last = token.map or (0, 0)
+        self._writer.want(2 if first > self._line else 1)
+        self._line = last if lines is None else first + lines
 
     def _source(self, token: Token) -> list[str]:
         first, last = token.map or (0, 0)
@@ -145,18 +143,17 @@ class _Document:
 
     def _heading(self, index: int) -> int:
         token, inline = self._tokens[index], self._tokens[index + 1]
-        self._writer.want(self._gap)
+        self._begin(token)
         underline = _UNDERLINE.search(self._source(token)[-1]) if token.markup in ("-", "=") else None
-        if underline is None or token.markup == "=" and len(underline[1]) > 1:
+        if underline is None or (token.markup == "=" and len(underline[1]) > 1):
             self._writer.open("bold")
             self._inline(inline.children or ())
             self._writer.close()
             return index + 3
         # A line of dashes is far more often a rule, or the beginning of a list that is still arriving.
         self._inline(inline.children or ())
-        rule = len(underline[1]) > 2
-        self._writer.want(2 if rule else 1)
-        self._writer.write(RULE if rule else underline[1])
+        self._writer.want(1)
+        self._writer.write(RULE if len(underline[1]) > 2 else underline[1])
         return index + 3
 
     def _code(self, token: Token) -> None:
@@ -164,7 +161,7 @@ class _Document:
         lines = token.content.rstrip().split("\n")
         while lines and not lines[0].strip():
             del lines[0]
-        self._writer.want(self._gap)
+        self._begin(token)
         if not lines:
             # Nothing in it: what stands behind the fence may be all that was said.
             self._writer.write(token.markup + token.info.strip() if language else "")
@@ -191,43 +188,23 @@ class _Document:
         text = align(rows, sides)
         if len(_WORDS.findall(text)) < len(_WORDS.findall(source)):
             text = source  # a row had more cells than the head, and the parser left them out
-        self._writer.want(self._gap)
+        self._begin(self._tokens[index])
         self._writer.raw(text.strip("\n"), "pre")
         return end + 1
 
-    def _open_list(self, index: int) -> None:
-        token = self._tokens[index]
-        tight = True
-        for other in self._tokens[index + 1 :]:
-            if other.level <= token.level:
-                break
-            if other.level == token.level + 2 and other.type == "paragraph_open":
-                tight = other.hidden
-                break
-        breaks = 1 if tight else 2
-        self._writer.want(1 if self._lists else 2)
-        number = None if token.type == "bullet_list_open" else int(token.attrGet("start") or 1)
-        if token.attrGet("start") == 0:
-            number = 0
-        self._lists.append((number, breaks))
-
     def _open_item(self, index: int) -> None:
         token = self._tokens[index]
-        number, breaks = self._lists[-1]
-        self._writer.want(breaks)
-        if number is None:
-            # An item that says nothing is shown as it was written: "*" may be the whole answer.
-            marker = token.markup if self._tokens[index + 1].type == "list_item_close" else "•"
-        else:
-            marker = f"{token.info}{token.markup}"
+        empty = self._tokens[index + 1].type == "list_item_close"
+        self._begin(token, lines=int(empty))
+        # An item that says nothing is shown as it was written: "*" may be the whole answer.
+        marker = token.info + token.markup if token.info or empty else "•"
         self._writer.mark(f"{marker} ")
         self._indents.append(self._writer.indent)
         self._writer.indent += " " * (len(marker) + 1)
 
-    def _open_quote(self) -> None:
-        self._writer.want(self._gap)
+    def _open_quote(self, token: Token) -> None:
+        self._begin(token, lines=0)
         self._indents.append(self._writer.indent)
-        self._lists.append((None, 2))
         if self._quotes == 0:
             self._writer.end_marker()
             self._writer.indent = ""
@@ -241,7 +218,6 @@ class _Document:
         if self._quotes == 0:
             self._writer.close()
         self._writer.indent = self._indents.pop()
-        self._lists.pop()
 
     def _inline(self, tokens: Sequence[Token]) -> None:
         writer = self._writer

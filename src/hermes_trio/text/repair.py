@@ -23,5 +23,4 @@ def repair(text: str) -> str:
 
 
 def _joined(pair: re.Match[str]) -> str:
-    high, low = pair.group()
-    return chr(0x10000 + ((ord(high) - 0xD800) << 10) + (ord(low) - 0xDC00))
+    return pair.group().encode("utf-16-le", "surrogatepass").decode("utf-16-le")

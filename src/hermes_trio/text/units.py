@@ -1,7 +1,7 @@
 """Lengths and offsets, as the wires count them.
 
-Inside the program an offset counts code points. A wire may count UTF-16 units or bytes of UTF-8; this module is the only
-place that knows how. The rule: nothing here looks at a text more than once per call, so every function is linear.
+Inside the program an offset counts code points. A wire may count UTF-16 units or bytes of UTF-8; this module is the
+only place that knows how. The rule: nothing here looks at a text more than once per call; every function is linear.
 """
 
 from __future__ import annotations
