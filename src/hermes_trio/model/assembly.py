@@ -17,6 +17,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal
 
 from attrs import define, frozen
@@ -101,10 +102,9 @@ class AnswerReader:
         if self._kind == "json":
             deltas = self._assembly.fold_whole(self._whole.decode("utf-8", "replace"))
         elif not self.done:
-            try:
+            # If the last event was cut, whether the answer is complete was said before it, or not at all.
+            with suppress(_Garbled):
                 deltas = self._fold(self._sse.end())
-            except _Garbled:
-                pass  # The last event was cut; whether the answer is complete was said before it, or not at all.
         return (*deltas, *self._assembly.end())
 
     def _fold(self, events: list[ServerEvent]) -> Deltas:
