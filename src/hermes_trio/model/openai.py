@@ -254,7 +254,7 @@ def _data_url(image: Image) -> str:
 
 
 def _tool_call(call: ToolCall) -> dict[str, Any]:
-    """An earlier call. Some servers parse its arguments and refuse the request over malformed ones: these go empty."""
+    """An earlier call. Servers that parse its arguments refuse the request over malformed ones: these go empty."""
     try:
         well_formed = isinstance(load_json(call.arguments), dict)
     except ValueError:
