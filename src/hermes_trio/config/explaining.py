@@ -22,7 +22,17 @@ from hermes_trio.config.loading import default_config_path, parse_toml, read_tex
 from hermes_trio.config.overrides import overridden, variable
 from hermes_trio.config.reference import default_in_words
 from hermes_trio.config.schema import Config
-from hermes_trio.config.settings import Description, Named, Rows, Table, Value, default_of, describe
+from hermes_trio.config.settings import (
+    Description,
+    Named,
+    Rows,
+    Table,
+    Value,
+    base_key,
+    default_of,
+    describe,
+    written_keys,
+)
 
 
 class UnknownKey(Exception):
@@ -120,7 +130,7 @@ def _contents(description: Description) -> list[tuple[str, str]]:
 def _current(place: _Place, description: Value, source: Written) -> tuple[str, str]:
     """The value that is in force, and where it comes from."""
     table = place.path.rpartition(".")[0]
-    names = [place.key, f"{place.key}_env", f"{place.key}_file"] if description.secret else [place.key]
+    names = written_keys(place.key) if description.secret else (place.key,)
     found = [name for name in names if name in place.given]
     if not found:
         default = place.default if place.default is not None else default_of(place.cls, place.key)
@@ -172,20 +182,10 @@ def _find(cls: type, segments: list[str], given: Any, path: str) -> _Place:
 
 def _described(cls: type, key: str, path: str) -> tuple[str, Description]:
     known = describe(cls)
-    if (base := _base(cls, key)) in known:
+    if (base := base_key(cls, key)) in known:
         return base, known[base]
     near = did_you_mean(key, known) or _same_name_elsewhere(key)
     raise UnknownKey(f"there is no key {join(path, key) or 'without a name'}{near}")
-
-
-def _base(cls: type, key: str) -> str:
-    """The key whose value `key` gives: `token` for `token_env` and `token_file`."""
-    known = describe(cls)
-    for base in (key.removesuffix("_env"), key.removesuffix("_file")):
-        description = known.get(base)
-        if isinstance(description, Value) and description.secret:
-            return base
-    return key
 
 
 def _same_name_elsewhere(key: str) -> str:
@@ -220,7 +220,7 @@ def _named(classes: Mapping[str, type], segments: list[str], given: Any, path: s
         meaning = "What the account is. By default the table's own name, when that is a kind."
         choice = Value(Choice(tuple(classes)), meaning, default_in_words="the table's name")
         return _Place(candidates[0], "kind", join(here, "kind"), choice, table, default=name)
-    having = [cls for cls in candidates if _base(cls, rest[0]) in describe(cls)]
+    having = [cls for cls in candidates if base_key(cls, rest[0]) in describe(cls)]
     if having:
         return _find(having[0], rest, table, here)
     known = [key for cls in candidates for key in describe(cls)]

@@ -13,7 +13,16 @@ from typing import Any
 from attrs import frozen
 
 from hermes_trio.config.errors import Problem
-from hermes_trio.config.settings import Description, Named, Table, Value, describe
+from hermes_trio.config.settings import (
+    Description,
+    Named,
+    Table,
+    Value,
+    base_key,
+    describe,
+    is_secret,
+    written_keys,
+)
 
 PREFIX = "HERMES_TRIO__"
 
@@ -47,7 +56,7 @@ def overridden(cls: type, mapping: Mapping[str, Any], environ: Mapping[str, str]
         if (first := origins.get(".".join(path))) is not None:
             problems.append(Problem(".".join(path), f"the environment gives it twice: {first} and {name}"))
             continue
-        holder = _placed(result, path, _value(cls, path, environ[name]))
+        holder = _placed(result, path, _value(cls, path, environ[name]), _replaced(cls, path))
         if holder is None:
             problems.append(
                 Problem(".".join(path), "lies below a key that is no table", origin=f"environment {name}")
@@ -70,25 +79,23 @@ def _path(cls: type, mapping: Mapping[str, Any], segments: list[str]) -> list[st
     return path
 
 
-def _placed(mapping: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any] | None:
-    """A copy of `mapping` with `value` at `path`; None when something on the way is no table.
-
-    A secret has three keys; one that the environment gives takes the place of all three.
-    """
+def _placed(
+    mapping: Mapping[str, Any], path: list[str], value: Any, replaced: tuple[str, ...]
+) -> dict[str, Any] | None:
+    """A copy of `mapping` with `value` at `path` in the place of the keys `replaced`; None when there is no table."""
     head, *rest = path
     copy = dict(mapping)
     if rest:
         below = copy.get(head, {})
-        placed = _placed(below, rest, value) if isinstance(below, Mapping) else None
+        placed = _placed(below, rest, value, replaced) if isinstance(below, Mapping) else None
         return None if placed is None else copy | {head: placed}
-    for sibling in _alternatives(head):
-        copy.pop(sibling, None)
-    return copy | {head: value}
+    return {key: each for key, each in copy.items() if key not in replaced} | {head: value}
 
 
-def _alternatives(key: str) -> tuple[str, ...]:
-    base = key.removesuffix("_env").removesuffix("_file")
-    return (base, f"{base}_env", f"{base}_file") if base in ("token", "api_key") else ()
+def _replaced(cls: type, path: list[str]) -> tuple[str, ...]:
+    """The keys that the key at `path` takes the place of: a secret has three, of which one is written."""
+    found = _find(cls, path)
+    return written_keys(found[0]) if found and is_secret(found[1]) else ()
 
 
 def _value(cls: type, path: list[str], text: str) -> Any:
@@ -104,30 +111,25 @@ def _value(cls: type, path: list[str], text: str) -> Any:
 
 
 def _is_text(cls: type, path: list[str]) -> bool:
-    found = find(cls, path)
-    return isinstance(found, Value) and found.kind.literal
+    found = _find(cls, path)
+    return found is not None and isinstance(found[1], Value) and found[1].kind.literal
 
 
-def find(cls: type, path: list[str]) -> Description | None:
-    """The description of a key; None when there is none, and for `token_env` that of `token`.
+def _find(cls: type, path: list[str]) -> tuple[str, Description] | None:
+    """The key at `path` (`token` also for `token_env`) with its description; None when there is none.
 
     Below a table under a name of the operator's choice every class is asked.
     """
     head, *rest = path
-    description = _described(cls, head)
+    key = base_key(cls, head)
+    description = describe(cls).get(key)
     match description:
+        case None:
+            return None
         case Table(below) if rest:
-            return find(below, rest)
+            return _find(below, rest)
         case Named(classes) if len(rest) > 1:
-            found = (find(below, rest[1:]) for below in classes.values())
+            found = (_find(below, rest[1:]) for below in classes.values())
             return next((each for each in found if each is not None), None)
         case _:
-            return None if rest and not isinstance(description, Named) else description
-
-
-def _described(cls: type, key: str) -> Description | None:
-    known = describe(cls)
-    if key in known:
-        return known[key]
-    base = known.get(key.removesuffix("_env").removesuffix("_file"))
-    return base if isinstance(base, Value) and base.secret else None
+            return None if rest else (key, description)

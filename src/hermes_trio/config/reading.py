@@ -17,8 +17,8 @@ from attrs import define, field, frozen
 from hermes_trio.config.errors import ConfigError, Problem, did_you_mean, join, listing
 from hermes_trio.config.kinds import described
 from hermes_trio.config.overrides import overridden
-from hermes_trio.config.secrets import Sources, secret
 from hermes_trio.config.settings import Description, Named, Rows, Table, Value, describe, keys_of
+from hermes_trio.config.sources import Sources, secret
 
 T = TypeVar("T")
 

@@ -13,7 +13,17 @@ import attrs
 from hermes_trio.config.kinds import Choice
 from hermes_trio.config.overrides import variable
 from hermes_trio.config.schema import KINDS, Config
-from hermes_trio.config.settings import Description, Named, Rows, Table, Value, default_of, describe
+from hermes_trio.config.settings import (
+    Description,
+    Named,
+    Rows,
+    Table,
+    Value,
+    default_of,
+    describe,
+    is_secret,
+    written_keys,
+)
 
 _HEAD = f"""\
 # Configuration
@@ -87,7 +97,7 @@ def _cells(cls: type, key: str, description: Description) -> tuple[str, ...]:
     default = default_in_words(cls, key, description)
     match description:
         case Value(kind):
-            keys = f"{key}`, `{key}_env`, `{key}_file" if description.secret else key
+            keys = "`, `".join(written_keys(key)) if description.secret else key
             return (keys, kind.name, default, kind.limits, description.meaning)
         case _:
             return (key, "array of tables", default, "", description.meaning)
@@ -116,8 +126,8 @@ def _object(cls: type, without: str = "") -> dict[str, Any]:
     for key, description in describe(cls).items():
         if key == without:
             continue
-        if isinstance(description, Value) and description.secret:
-            names = (key, f"{key}_env", f"{key}_file")
+        if is_secret(description):
+            names = written_keys(key)
             properties |= {name: {"type": "string", "minLength": 1} for name in names}
             properties[key]["description"] = description.meaning
             if default_of(cls, key) is attrs.NOTHING:

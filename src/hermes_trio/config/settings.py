@@ -7,7 +7,7 @@ Schema and the reference page all come from it, so they cannot disagree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import attrs
 from attrs import frozen
@@ -100,10 +100,24 @@ def keys_of(cls: type) -> Iterator[str]:
     if isinstance(getattr(cls, "kind", None), str):
         yield "kind"
     for key, description in describe(cls).items():
-        yield key
-        if isinstance(description, Value) and description.secret:
-            yield f"{key}_env"
-            yield f"{key}_file"
+        yield from written_keys(key) if is_secret(description) else [key]
+
+
+def is_secret(description: Description | None) -> TypeGuard[Value]:
+    """Whether the value may also come from the environment or a file."""
+    return isinstance(description, Value) and description.secret
+
+
+def written_keys(key: str) -> tuple[str, str, str]:
+    """The three keys that a secret may be written under."""
+    return (key, f"{key}_env", f"{key}_file")
+
+
+def base_key(cls: type, key: str) -> str:
+    """The key whose value `key` gives: `token` for `token_env` and `token_file`, and every other key itself."""
+    known = describe(cls)
+    bases = (key.removesuffix("_env"), key.removesuffix("_file"))
+    return next((base for base in bases if is_secret(known.get(base))), key)
 
 
 def _checked(raw: object, field: attrs.Attribute[Any]) -> Any:

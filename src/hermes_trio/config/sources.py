@@ -16,6 +16,7 @@ from attrs import frozen
 from hermes_trio.config.errors import Problem
 from hermes_trio.config.kinds import Hidden, Kind, described
 from hermes_trio.config.secret import Secret
+from hermes_trio.config.settings import written_keys
 
 LARGEST = 64 * 1024
 """Bytes of a secret's file; what is larger is another file by mistake."""
@@ -51,7 +52,7 @@ class _Unusable(Exception):
 def secret(key: str, kind: Kind, table: Mapping[str, Any], sources: Sources) -> Found:
     """The secret `key` of a table, from exactly one of its three keys. Problems have paths relative to the table."""
     assert isinstance(kind, Hidden)
-    given = [each for each in (key, f"{key}_env", f"{key}_file") if each in table]
+    given = [each for each in written_keys(key) if each in table]
     if not given:
         missing = f"missing: write {key}_env, {key}_file or {key}"
         return Found(problems=(Problem(key, missing),)) if kind.required else Found()
