@@ -316,7 +316,7 @@ class Faults:
         count: int | None = 1,
         seconds: float = float("inf"),
     ) -> Fault:
-        """Injects a fault, without `methods` into any request. It is over after `count` hits or `seconds` from now."""
+        """Injects a fault, without `methods` into any request. It ends after `count` hits or `seconds` from now."""
         until = trio.current_time() + seconds if seconds != float("inf") else seconds
         names = frozenset(method.lower() for method in methods)
         fault = Fault(effect, names, when, contains, nth, count, until)

@@ -14,7 +14,7 @@ import json
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
@@ -24,6 +24,7 @@ from attrs import define, field, frozen
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of a request body; a longer one is answered with 413 and the end of the connection."""
 
+T = TypeVar("T")
 Headers = tuple[tuple[str, str], ...]
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -94,6 +95,21 @@ Handler = Callable[[Request], Awaitable[Answer]]
 
 class CutOff(Exception):
     """Raised by the feed of a StreamReply: the connection ends here, without the end of the answer."""
+
+
+async def unless_gone(gone: trio.Event, work: Callable[[], Awaitable[T]]) -> T | None:
+    """The result of the work; it is cancelled, and the result None, when the client goes first."""
+    result: T | None = None
+    async with trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            await gone.wait()
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(watch)
+        result = await work()
+        nursery.cancel_scope.cancel()
+    return result
 
 
 def json_reply(value: Any, status: int = 200, headers: Headers = ()) -> Reply:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import trio
 from attrs import define, field
 
+from hermes_fakes.http import unless_gone
 from hermes_fakes.telegram.values import JSON, ApiError
 
 MAX_TIMEOUT = 50
@@ -110,10 +111,7 @@ class Updates:
         self._poll = poll = _Poll()
         try:
             with trio.move_on_after(patience):
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(_set_when, gone, poll.wake)
-                    await poll.wake.wait()
-                    nursery.cancel_scope.cancel()
+                await unless_gone(gone, poll.wake.wait)
         finally:
             if self._poll is poll:
                 self._poll = None
@@ -138,8 +136,3 @@ class Updates:
     def _take(self, limit: int) -> list[JSON]:
         again, self._again = self._again[:limit], self._again[limit:]
         return [*again, *(waiting.update for waiting in self.pending[: limit - len(again)])]
-
-
-async def _set_when(event: trio.Event, other: trio.Event) -> None:
-    await event.wait()
-    other.set()
