@@ -138,12 +138,13 @@ def apply(view: View, step: Request | RowStep, outcome: Outcome | None, wire: Wi
 def recover(view: View, wire: Wire, now: float, stepped: bool = False) -> View:
     """All that a restart does: what was only intended is now unknown, and everything unknown settles anew.
 
+    A part that is too long is found out again, and a pause because nothing left is over: no row holds either.
     stepped: the clock shows less than the time of the last commit.
     """
     if stepped:
         view = clock_stepped(view, wire, now)
     posts = tuple(_recover_post(view, post, wire, now) for post in view.posts)
-    return evolve(view, posts=posts, down_until=-inf, failed_at=-inf)
+    return evolve(view, posts=posts, oversized=None, down_until=-inf, failed_at=-inf)
 
 
 def clock_stepped(view: View, wire: Wire, now: float) -> View:

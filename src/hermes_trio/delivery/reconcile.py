@@ -130,7 +130,7 @@ def _resolve_post(view: View, post: Post, wire: Wire, now: float) -> Step:
     if post.reserved or post.ordinal >= len(view.parts) or view.expired:
         return Forget(post)
     if doubts(view, post.ordinal) >= wire.marked_copies + view.allowance:
-        return Hold(f"part {post.ordinal + 1} is uncertain")
+        return _clear(view, wire, now) or Hold(f"part {post.ordinal + 1} is uncertain")
     return Doubt(post) if view.alive_at > post.ended else Wait(inf)
 
 

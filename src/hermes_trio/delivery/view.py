@@ -181,7 +181,7 @@ class View:
     outright: bool = False
     """The placeholder, or an edit, was refused for good: new posts carry their text at once, when it is final."""
     oversized: int | None = None
-    """The part that is too long for the wire and must be split again."""
+    """The part that is too long for the wire and must be split again. No row needs to hold it."""
     attempts: int = 0
     """Failed in a row; for backoff and display only."""
     not_before: float = -inf
