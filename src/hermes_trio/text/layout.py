@@ -78,7 +78,8 @@ class Writer:
     def body(self) -> Body:
         """What was written, without white space at its ends, but for the indentation of a `pre`."""
         text = "".join(self._pieces).rstrip()
-        spans = tidy_spans(text, self._spans)
+        # Spans were noted as they ended; of two over the same text the outer ended later and goes first.
+        spans = tidy_spans(text, self._spans[::-1])
         lead = min([len(text) - len(text.lstrip()), *(span.start for span in spans if span.kind == "pre")])
         return Body(text[lead:], tuple(evolve(span, start=span.start - lead) for span in spans))
 

@@ -38,6 +38,7 @@ _MARKS = {"em": "italic", "strong": "bold", "s": "strike"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BARE_ADDRESS = re.compile(r"://[^\s<>\[\]()`\"'*\\]*[^\s<>\[\]()`\"'*\\_~.,;:!?]")
 _UNDERLINE = re.compile(r"(=+|-+)[ \t]*$")
+_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~\s]+")
 _WORDS = re.compile(r"[^\W_]")
 
 
@@ -164,7 +165,7 @@ class _Document:
         self._begin(token)
         if not lines:
             # Nothing in it: what stands behind the fence may be all that was said.
-            self._writer.write(token.markup + token.info.strip() if language else "")
+            self._writer.write(token.markup + token.info.rstrip() if language else "")
             return
         if more:
             self._writer.write(more[0].strip())
@@ -221,13 +222,17 @@ class _Document:
 
     def _inline(self, tokens: Sequence[Token]) -> None:
         writer = self._writer
+        # For each open link: where its text begins, its address and its title.
         links: list[tuple[int, str, str]] = []
-        for token in tokens:
+        faces = _faces(tokens)
+        for index, token in enumerate(tokens):
             name = token.type.removesuffix("_open").removesuffix("_close")
-            if name in _MARKS:
+            if index in faces:
+                writer.write(token.markup)
+            elif name in _MARKS:
                 writer.open(_MARKS[name]) if token.nesting > 0 else writer.close()
             elif token.type == "link_open":
-                address, title = str(token.attrGet("href") or ""), str(token.attrGet("title") or "")
+                address, title = _target(token, "href")
                 writer.open("link" if _SCHEME.match(address) else "", address)
                 links.append((writer.position, address, title))
             elif token.type == "link_close":
@@ -236,43 +241,59 @@ class _Document:
                     writer.write(address)
                     address = ""
                 writer.close()
-                writer.write(_aside(address, title))
+                writer.write(_aside("" if _SCHEME.match(address) else address, title))
             elif token.type == "code_inline":
                 writer.open("code")
                 writer.write(token.content)
                 writer.close()
             elif token.type == "image":
-                self._image(token)
+                self._image(token, linked=bool(links))
             else:
                 writer.write("\n" if token.type in ("softbreak", "hardbreak") else token.content)
 
-    def _image(self, token: Token) -> None:
-        address, title = str(token.attrGet("src") or ""), str(token.attrGet("title") or "")
+    def _image(self, token: Token, linked: bool) -> None:
+        """Writes what the image is called; inside a link its address cannot be a span and is written too."""
+        address, title = _target(token, "src")
         label = _flat(token.children or ())
-        self._writer.open("link" if _SCHEME.match(address) else "", address)
+        plain = linked or not _SCHEME.match(address)
+        self._writer.open("" if plain else "link", address)
         self._writer.write(label or address)
         self._writer.close()
-        self._writer.write(_aside(address if label else "", title))
+        self._writer.write(_aside(address if label and plain else "", title))
+
+
+def _faces(tokens: Sequence[Token]) -> set[int]:
+    """The indexes of emphasis marks around nothing but punctuation: a face as `(*^_^*)` is meant as it is written."""
+    found: set[int] = set()
+    for index in range(len(tokens) - 2):
+        first, inner, last = tokens[index : index + 3]
+        if first.type == "em_open" and last.type == "em_close" and _PUNCTUATION.fullmatch(inner.content):
+            found |= {index, index + 2}
+    return found
+
+
+def _target(token: Token, attribute: str) -> tuple[str, str]:
+    """The address and the title of a link or an image."""
+    return str(token.attrGet(attribute) or ""), str(token.attrGet("title") or "")
 
 
 def _aside(address: str, title: str) -> str:
-    """What a link says beside its text: an address that no wire can link to, and its title."""
-    said = [] if _SCHEME.match(address) or not address else [address]
-    return "".join(f" ({word})" for word in [*said, *([title] if title else [])])
+    """What is said behind the text of a link: an address that cannot be a span, and the title."""
+    return "".join(f" ({word})" for word in (address, title) if word)
 
 
 def _flat(tokens: Sequence[Token]) -> str:
     """Inline text without spans, for a place that can have none; addresses stand behind what links to them."""
     said: list[str] = []
-    addresses: list[str] = []
+    links: list[tuple[int, str, str]] = []
     for token in tokens:
         if token.type == "link_open":
-            addresses.append(str(token.attrGet("href") or ""))
+            links.append((len(said), *_target(token, "href")))
         elif token.type == "link_close":
-            address = addresses.pop()
-            said.append("" if "".join(said).endswith(address) else f" ({address})")
+            start, address, title = links.pop()
+            said.append(_aside("" if "".join(said[start:]) == address else address, title))
         elif token.type == "image":
-            said.append(_flat(token.children or ()) or str(token.attrGet("src") or ""))
+            said.append(_flat(token.children or ()) + _aside(*_target(token, "src")))
         else:
             said.append(" " if token.type in ("softbreak", "hardbreak") else token.content)
     return "".join(said).strip()
