@@ -27,24 +27,22 @@ class LedgerUnusable(Exception):
 def connect(path: Path, synchronous: Synchronous = "FULL") -> sqlite3.Connection:
     """The connection of the ledger, migrated to the current schema. The file is created with mode 0600.
 
-    Raises LedgerUnusable for a file that is no database, is damaged, is of a newer program, or cannot be written.
+    A directory that is missing is made. Raises LedgerUnusable for a file that is no database, is damaged, is of a
+    newer or of another program, or cannot be written; the file is unchanged then.
     """
     with _explained(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mask = os.umask(0o077)
+        mask = os.umask(0o077)  # the WAL takes the mode of the file beside it
         try:
             connection = sqlite3.connect(path, isolation_level=None)
-            connection.execute("PRAGMA journal_mode = WAL")
         finally:
             os.umask(mask)
-    try:
-        with _explained(path):
-            connection.execute(f"PRAGMA synchronous = {synchronous}")
-            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
-            prepare(connection, str(path))
-    except BaseException:
-        connection.close()
-        raise
+    with _closed_on_failure(connection), _explained(path):
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
+        _refuse_what_is_not_ours(connection, str(path))
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        prepare(connection, str(path))
     return connection
 
 
@@ -54,25 +52,50 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
         if not path.exists():
             raise LedgerUnusable(f"there is no database at {path}; has the bot run with this configuration yet?")
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    with _closed_on_failure(connection), _explained(path):
         connection.row_factory = sqlite3.Row
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return connection
 
 
 def prepare(connection: sqlite3.Connection, name: str) -> None:
-    """Makes any open connection the ledger's: rows by name, foreign keys, the current schema."""
+    """Makes any open connection the ledger's: rows by name, foreign keys, the current schema.
+
+    Raises LedgerUnusable, with nothing changed, for a database of a newer or of another program.
+    """
+    _refuse_what_is_not_ours(connection, name)
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA foreign_keys = ON")
     db = Database(connection, execute_plugins=False)
-    known = {migration.name for migration in migrations._migrations}
-    newer = sorted({migration.name for migration in migrations.applied(db)} - known)
+    if migrations.pending(db):
+        migrations.apply(db)
+
+
+def _refuse_what_is_not_ours(connection: sqlite3.Connection, name: str) -> None:
+    """Only reads."""
+    db = Database(connection, execute_plugins=False)
+    applied = {migration.name for migration in migrations.applied(db)}
+    newer = sorted(applied - {migration.name for migration in migrations._migrations})
     if newer:
         raise LedgerUnusable(
             f"{name} was written by a newer hermes_trio (it knows {', '.join(newer)}); "
             "install that version, or point data_dir elsewhere. Nothing was changed."
         )
-    if migrations.pending(db):
-        migrations.apply(db)
+    foreign = sorted(set(db.table_names()) - {migrations.migrations_table})
+    if foreign and not applied:
+        raise LedgerUnusable(
+            f"{name} is the database of another program (it holds the table {foreign[0]!r}); "
+            "point data_dir elsewhere. Nothing was changed."
+        )
+
+
+@contextmanager
+def _closed_on_failure(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
 
 
 @contextmanager

@@ -25,6 +25,10 @@ class StoreFailed(Exception):
     """The database could not write: disk full, an I/O error, a lock. Nothing of the call is durable."""
 
 
+class Locked(StoreFailed):
+    """Another program held the lock of the database for longer than `busy_timeout`."""
+
+
 ENVIRONMENT = ("FULL", "IOERR", "BUSY", "LOCKED", "READONLY", "CANTOPEN", "NOMEM", "CORRUPT", "NOTADB", "INTERRUPT")
 """SQLite's names, less SQLITE_, of what may go wrong without a mistake in the call, by their beginning."""
 
@@ -40,7 +44,7 @@ class Call:
     @property
     def label(self) -> str:
         """The name by which boundaries and logs speak of this call."""
-        return self.fn.__name__
+        return str(getattr(self.fn, "__name__", type(self.fn).__name__))
 
 
 class Executor(Protocol):
@@ -59,8 +63,8 @@ def transact(
 ) -> list[Result]:
     """Runs the calls in one transaction, each under a savepoint.
 
-    An error inside a call undoes that call. An error that ends the transaction undoes all; each call is then run again
-    alone, once, and gets its own result. `now` (wall-clock seconds) stamps the commit if it changed anything.
+    An error inside a call undoes that call. An error that ends the transaction undoes all; each call is then run
+    again alone, once, and gets its own result. `now` (wall-clock seconds) stamps the commit if it changed anything.
     """
     label = "+".join(dict.fromkeys(call.label for call in calls))
     try:
@@ -75,8 +79,8 @@ def transact(
     except sqlite3.Error as error:
         _undo(connection)
         if len(calls) == 1:
-            return [outcome.Error(StoreFailed(str(error)) if _is_environment(error) else error)]
-        return [result for call in calls for result in transact(connection, [call], now, boundary)]
+            return [outcome.Error(_failure(error))]
+        return _each_alone(connection, calls, now, boundary)
     except BaseException:
         _undo(connection)
         raise
@@ -85,13 +89,36 @@ def transact(
     return results
 
 
+def _each_alone(
+    connection: Connection, calls: Sequence[Call], now: Callable[[], float], boundary: Boundary | None
+) -> list[Result]:
+    results: list[Result] = []
+    for call in calls:
+        result = transact(connection, [call], now, boundary)[0]
+        results.append(result)
+        if isinstance(result, outcome.Error) and isinstance(result.error, Locked):
+            break
+    # Who holds the lock of the database for longer than we wait for one call will outlast the others' waiting, too,
+    # and the thread cannot be stopped meanwhile.
+    missing = len(calls) - len(results)
+    return results + [outcome.Error(Locked("the database is locked by another program")) for _ in range(missing)]
+
+
+def _failure(error: sqlite3.Error) -> Exception:
+    """What the caller gets for an error that ended the transaction of its call alone."""
+    if not _is_environment(error):
+        return error
+    kind = Locked if error.sqlite_errorname.startswith("SQLITE_BUSY") else StoreFailed
+    return kind(str(error))
+
+
 def _under_savepoint(connection: Connection, call: Call) -> Result:
     """Raises sqlite3.Error only when the whole transaction has ended or cannot go on."""
     connection.execute("SAVEPOINT call")
     result: Result
     try:
         result = outcome.Value(call.fn(connection, *call.args, **call.kwargs))
-    except Exception as error:  # noqa: BLE001  # a supervision border: the caller gets it, the batch goes on
+    except Exception as error:  # a supervision border: the caller gets it, the batch goes on
         if isinstance(error, sqlite3.Error) and (_is_environment(error) or not connection.in_transaction):
             raise  # nobody's own mistake, or the end of the transaction: the re-run alone tells whose it is
         connection.execute("ROLLBACK TO call")

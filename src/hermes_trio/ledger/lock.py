@@ -22,28 +22,34 @@ class LedgerLocked(Exception):
 def hold_lock(path: Path) -> Iterator[None]:
     """Holds the lock file at `path` during the block. Raises LedgerLocked, naming the owner, when it is taken.
 
-    The descriptor is closed on exec and in forked children, so that no child keeps the lock alive.
+    Its directory is made when it is missing; OSError says why the file cannot be made or locked. The descriptor is
+    closed on exec and in forked children, so that no child keeps the lock alive; a child that leaves the block, too,
+    touches nothing.
     """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    owner_pid = os.getpid()
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "unknown"
             raise LedgerLocked(
                 f"{path.with_suffix('')} is in use by another process ({owner}); stop that one first, "
                 "or give this one a data_dir of its own"
             ) from None
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"pid {os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S %z')}\n".encode(), 0)
+        os.pwrite(descriptor, f"pid {owner_pid} since {time.strftime('%Y-%m-%d %H:%M:%S %z')}\n".encode(), 0)
         _held.add(descriptor)
         try:
             yield
         finally:
             _held.discard(descriptor)
-            os.ftruncate(descriptor, 0)
+            if os.getpid() == owner_pid:
+                os.ftruncate(descriptor, 0)
     finally:
-        os.close(descriptor)
+        if os.getpid() == owner_pid:  # in a forked child the number is closed, or names another file by now
+            os.close(descriptor)
 
 
 _held: set[int] = set()

@@ -21,7 +21,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_BATCH = 256
-"""Calls in one transaction: a hundred rows a transaction are 15 times as fast as one; beyond that only latency grows."""
+"""Calls in one transaction: a hundred rows a transaction are 15 times as fast as one; beyond that waiting grows."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two tries of `insist`: the first, and the longest after doubling."""
 
@@ -85,7 +85,7 @@ class Ledger:
             try:
                 return await self.commit(fn, *args, **kwargs)
             except StoreFailed as failure:
-                log.warning("the database cannot write, trying again", call=fn.__name__, error=str(failure))
+                log.warning("the database cannot write, trying again", call=Call(fn).label, error=str(failure))
             await trio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
