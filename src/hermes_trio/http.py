@@ -260,6 +260,22 @@ class _Streamed:
             pass
 
 
+class _Body:
+    """The body of a request, in one piece. httpcore's own is a generator that a cancelled write would leave behind."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._content:
+            raise StopAsyncIteration
+        content, self._content = self._content, b""
+        return content
+
+
 def _request(
     method: str,
     url: str,
@@ -284,7 +300,7 @@ def _request(
         method,
         target,
         headers=[(b"host", _host(target)), *((name.encode(), _header(value)) for name, value in fields.items())],
-        content=content,
+        content=_Body(content),
         extensions={"timeout": timeouts},
     )
 

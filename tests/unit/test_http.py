@@ -174,9 +174,7 @@ async def test_full_pool_is_nothing_left(autojump_clock: trio.testing.MockClock)
         pytest.param(always(Hangup()), id="closed before the answer"),
         pytest.param(raw(b"HTTP/1.1 200 OK\r\ncontent-le"), id="closed within the head"),
         pytest.param(raw(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"), id="closed within the body"),
-        pytest.param(
-            raw(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhel"), id="closed within a chunk"
-        ),
+        pytest.param(raw(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhel"), id="closed within a chunk"),
         pytest.param(raw(b"\x00\xffgarbage\r\n\r\n"), id="garbage"),
         pytest.param(raw(b"HTTP/1.1 200 OK\r\nx: " + b"y" * 200_000), id="an endless head"),
     ],
@@ -420,3 +418,26 @@ def test_the_import_is_lean() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_cancelling_at_any_instant_leaves_nothing_to_the_garbage_collector() -> None:
+    """However far a request or a stream has come when it is cancelled, all generators beneath it are finished."""
+
+    async def feed(send: Send) -> None:
+        for _ in range(5):
+            await send(b"piece")
+
+    async def use(client: HttpClient) -> None:
+        await client.request("POST", URL, json={"a": 1})
+        async with client.stream("POST", URL, json={"a": 1}) as answer:
+            async for _ in answer.chunks():
+                await trio.lowlevel.checkpoint()
+
+    for instant in range(60):
+        async with client_of(always(StreamReply(feed))) as (client, _):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(use, client)
+                for _ in range(instant):
+                    await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+    gc.collect()
