@@ -58,9 +58,7 @@ def overridden(cls: type, mapping: Mapping[str, Any], environ: Mapping[str, str]
             continue
         holder = _placed(result, path, _value(cls, path, environ[name]), _replaced(cls, path))
         if holder is None:
-            problems.append(
-                Problem(".".join(path), "lies below a key that is no table", origin=f"environment {name}")
-            )
+            problems.append(Problem(".".join(path), "lies below a key that is no table", origin=f"environment {name}"))
             continue
         result = holder
         origins[".".join(path)] = name

@@ -176,8 +176,6 @@ def _elsewhere(cls: type, key: str) -> str:
     for name, description in describe(cls).items():
         if isinstance(description, Table) and key in tuple(keys_of(description.cls)):
             return f"; it belongs to [{name}]"
-        if isinstance(description, Named) and any(
-            key in tuple(keys_of(each)) for each in description.classes.values()
-        ):
+        if isinstance(description, Named) and any(key in tuple(keys_of(each)) for each in description.classes.values()):
             return f"; it belongs to [{name}.NAME]"
     return ""

@@ -55,9 +55,7 @@ class ModelConfig(Checked):
         "What answers: a server with OpenAI's chat completions API, or the built-in offline demonstration.",
         default="openai",
     )
-    base_url: str = value(
-        Url(), "The root of the server's API; `/chat/completions` is appended to it.", default=OPENAI
-    )
+    base_url: str = value(Url(), "The root of the server's API; `/chat/completions` is appended to it.", default=OPENAI)
     name: str = value(
         Text(longest=200),
         "The model's name, as the server knows it. The demonstration needs none.",
@@ -246,9 +244,7 @@ class TelegramConfig(PlatformConfig):
         return self.request_timeout + self.lateness
 
 
-KINDS: Mapping[str, type[PlatformConfig]] = MappingProxyType(
-    {cls.kind: cls for cls in (TelegramConfig, ConsoleConfig)}
-)
+KINDS: Mapping[str, type[PlatformConfig]] = MappingProxyType({cls.kind: cls for cls in (TelegramConfig, ConsoleConfig)})
 """Every kind of platform that a file may name."""
 
 

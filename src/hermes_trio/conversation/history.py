@@ -1,0 +1,82 @@
+"""From rows of a transcript to a request that every model server accepts. Pure.
+
+The rule that must not be broken: every call of an assistant's message is answered by exactly one result directly
+behind it, and no result stands without its call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from attrs import evolve
+
+from hermes_trio.conversation.notices import NEVER_FINISHED
+from hermes_trio.ledger.rows import InboxRow, MessageRow
+from hermes_trio.model.base import Message, ToolCall
+from hermes_trio.platforms.base import Attachment
+
+
+def request_of(
+    system: str, rows: Sequence[MessageRow], note: str | None = None, *, turn: str | None = None
+) -> list[Message]:
+    """The messages of a request: the system's words, the transcript, and a note behind its last message.
+
+    turn: the running turn, whose calls that never started are left open for the loop to run.
+    """
+    messages = [Message("system", system)] if system else []
+    position = 0
+    while position < len(rows):
+        row = rows[position]
+        position += 1
+        if row.role in ("user", "context", "summary"):
+            messages.append(Message("user", row.content or ""))
+        elif row.role == "assistant":
+            results = _results(rows[position:])
+            position += len(results)
+            messages += _exchange(row, results, row.turn == turn)
+    if note and messages:
+        messages[-1] = evolve(messages[-1], content=f"{messages[-1].content}\n\n{note}".strip())
+    return messages
+
+
+def open_calls(rows: Sequence[MessageRow]) -> tuple[ToolCall, ...]:
+    """The calls of a turn's last assistant message that never started, in the model's order."""
+    last = next((i for i in reversed(range(len(rows))) if rows[i].role == "assistant"), None)
+    if last is None:
+        return ()
+    waiting = {row.tool_call_id for row in _results(rows[last + 1 :]) if row.content is None and row.started is None}
+    return tuple(call for call in rows[last].tool_calls if call.id in waiting)
+
+
+def _results(rows: Iterable[MessageRow]) -> list[MessageRow]:
+    results = []
+    for row in rows:
+        if row.role != "tool":
+            break
+        results.append(row)
+    return results
+
+
+def _exchange(row: MessageRow, results: Sequence[MessageRow], running: bool) -> list[Message]:
+    by_id = {result.tool_call_id: result for result in results}
+    messages = [Message("assistant", row.content or "", tool_calls=row.tool_calls)]
+    for call in row.tool_calls:
+        result = by_id.get(call.id)
+        if result is not None and result.content is None and result.started is None and running:
+            continue  # the loop runs it and appends its result
+        content = NEVER_FINISHED if result is None or result.content is None else result.content
+        messages.append(Message("tool", content, tool_call_id=call.id, name=call.name))
+    return messages
+
+
+def user_text(row: InboxRow) -> str:
+    """What the model reads of an inbound: its text, behind a line for each thing that came with it."""
+    lines = [_described(attachment) for attachment in row.attachments]
+    return "\n".join([*lines, row.text]).strip() or "[an empty message]"
+
+
+def _described(attachment: Attachment) -> str:
+    details = [detail for detail in (attachment.name, attachment.mime) if detail]
+    if attachment.size is not None:
+        details.append(f"{attachment.size} bytes")
+    return f"[the user sent a {attachment.kind}{': ' + ', '.join(details) if details else ''}]"

@@ -1,0 +1,148 @@
+"""The transactions of a turn: each is one function of the connection, handed to the ledger whole.
+
+The rule that must not be broken: the answer, the end of the turn, the end of the inbound and the obligation to show
+the answer are one transaction, and every commit of a turn first expects the turn to be running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from hermes_trio.access import Access
+from hermes_trio.conversation import notices
+from hermes_trio.conversation.history import open_calls, user_text
+from hermes_trio.delivery.planning import Plan, commit_reply, open_reply, withdraw_reply
+from hermes_trio.ledger import Connection, accounts, inbox, transcript, turns
+from hermes_trio.ledger.rows import InboxRow, MessageRow, TurnRow
+from hermes_trio.model.base import ToolCall, Usage
+from hermes_trio.values import Address
+
+MAX_RESUMES = 20
+"""Restarts that one turn survives; more would mean that nobody will ever see its answer."""
+MAX_CHARGED = 2
+"""Restarts that the turn itself may have caused: a call was in flight, or the process died soon after the resume."""
+SOON = 10.0
+"""Seconds after a resume in which a death without any new row is charged to the turn."""
+
+
+@frozen
+class Begun:
+    """A turn to be run now."""
+
+    turn: TurnRow
+    inbound: InboxRow
+    rows: tuple[MessageRow, ...]
+    """The transcript of its session, the turn's own messages included."""
+    open_calls: tuple[ToolCall, ...]
+    """Calls of the turn that were asked for and never started."""
+    resumed: bool
+
+
+@frozen
+class Ended:
+    """A row came to its end without a run: given up, or its sender may not speak any more."""
+
+
+def begin_next(
+    con: Connection, address: Address, access: Access, reserve: bool, turn_id: str, session_id: str, gave_up: Plan,
+    previous_death: float, now: float,
+) -> Begun | Ended | None:  # fmt: skip
+    """The next turn of an address: the one that a restart interrupted, else one for the oldest queued row.
+
+    None: nothing waits there. turn_id, session_id: for new rows, where they are needed.
+    """
+    running = turns.running(con, address)
+    if running is not None:
+        return _resume(con, running, access, gave_up, previous_death, now)
+    row = inbox.next_queued(con, address)
+    if row is None:
+        return None
+    if not access.allows(address.account, row.sender):
+        inbox.move(con, row.id, "drop", now)
+        return Ended()
+    session = transcript.current_session(con, address, session_id, now)
+    turn = turns.insert(con, turn_id, row, session, now)
+    inbox.move(con, row.id, "begin", now, turn=turn.id)
+    transcript.append(con, session, turn.id, "user", user_text(row), now)
+    open_reply(con, turn.reply, address, now, turn=turn.id, anchor=row.anchor, reserve=reserve)
+    return Begun(turn, row, transcript.messages(con, session), (), False)
+
+
+def _resume(
+    con: Connection, turn: TurnRow, access: Access, gave_up: Plan, previous_death: float, now: float
+) -> Begun | Ended:
+    row = inbox.get(con, turn.inbox)
+    own = transcript.messages_of_turn(con, turn.id)
+    if not access.allows(turn.address.account, row.sender):
+        _end(con, turn, "stop", now)
+        withdraw_reply(con, turn.reply, gave_up.wire, now)
+        return Ended()
+    in_flight = [m for m in own if m.role == "tool" and m.started is not None and m.content is None]
+    charge = bool(in_flight) or _died_soon(turn, own, previous_death)
+    for message in in_flight:
+        assert message.tool_call_id is not None
+        transcript.finish_call(con, turn.id, message.tool_call_id, notices.UNKNOWN_EFFECT)
+    turns.note_resume(con, turn.id, charge, now)
+    if turn.charged + charge > MAX_CHARGED or turn.resumes + 1 > MAX_RESUMES:
+        fail(con, turn, gave_up, "restarted too often", "", Usage(), now)
+        return Ended()
+    rows = transcript.messages(con, turn.session)
+    return Begun(turns.get(con, turn.id), row, rows, open_calls(transcript.messages_of_turn(con, turn.id)), True)
+
+
+def _died_soon(turn: TurnRow, own: Sequence[MessageRow], previous_death: float) -> bool:
+    if turn.resumed_at is None or previous_death - turn.resumed_at >= SOON:
+        return False
+    return not any(max(message.created_at, message.started or 0) > turn.resumed_at for message in own)
+
+
+def record_calls(con: Connection, turn: TurnRow, text: str, calls: Sequence[ToolCall], now: float) -> None:
+    """The model's message with its calls, before any of them starts."""
+    turns.expect_running(con, turn.id)
+    transcript.append(con, turn.session, turn.id, "assistant", text, now, calls=calls)
+
+
+def record_start(con: Connection, turn: TurnRow, call_id: str, now: float) -> None:
+    """The mark that a call is about to take effect."""
+    turns.expect_running(con, turn.id)
+    transcript.start_call(con, turn.id, call_id, now)
+
+
+def record_result(con: Connection, turn: TurnRow, call_id: str, content: str) -> None:
+    """The result of a call."""
+    turns.expect_running(con, turn.id)
+    transcript.finish_call(con, turn.id, call_id, content)
+
+
+def answer(con: Connection, turn: TurnRow, plan: Plan, usage: Usage, now: float) -> None:
+    """The answer and the obligation to show it, born together. Raises TurnOver when the turn does not run any more."""
+    _end(con, turn, "answer", now, usage=usage)
+    transcript.append(con, turn.session, turn.id, "assistant", plan.content, now)
+    commit_reply(con, turn.reply, plan, now)
+
+
+def fail(con: Connection, turn: TurnRow, notice: Plan, error: str, partial: str, usage: Usage, now: float) -> None:
+    """No answer: the user is told by a notice, and what there was of one stays in the transcript as interrupted."""
+    _end(con, turn, "fail", now, usage=usage, error=error)
+    if partial.strip():
+        transcript.append(con, turn.session, turn.id, "assistant", partial, now, interrupted=True)
+    commit_reply(con, turn.reply, notice, now)
+
+
+def _end(
+    con: Connection, turn: TurnRow, event: str, now: float, *, usage: Usage | None = None, error: str | None = None
+) -> None:
+    turns.end(con, turn.id, event, now, usage=usage, error=error)
+    inbox.move(con, turn.inbox, event, now)
+
+
+def addresses_with_work(con: Connection) -> tuple[Address, ...]:
+    """Where conversations must be woken at a start."""
+    return inbox.addresses_with_work(con)
+
+
+def beat(con: Connection, now: float) -> None:
+    """A sign of life in the database, so that a restart knows how long the process lived."""
+    accounts.beat(con, now)

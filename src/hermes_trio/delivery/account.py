@@ -1,0 +1,53 @@
+"""An account as the delivery room sees it: its adapter, its wire, and whether it shows life."""
+
+from __future__ import annotations
+
+from math import inf
+
+from hermes_trio.delivery.planning import Plan
+from hermes_trio.delivery.view import Wire
+from hermes_trio.platforms.base import Capabilities, Platform
+from hermes_trio.text.body import Body
+from hermes_trio.text.markdown import render
+from hermes_trio.text.split import split
+from hermes_trio.text.units import measure
+
+
+class Account:
+    """One configured account. `alive_at` and `down` are hints about the wire, not facts; no decision of what was
+    delivered rests on them."""
+
+    def __init__(self, name: str, platform: Platform, wire: Wire, expire: float) -> None:
+        self.name = name
+        self.platform = platform
+        self.wire = wire
+        self.expire = expire
+        """Seconds after which an answer that was not delivered is given up."""
+        self.alive_at = -inf
+        """Wall-clock seconds of the last completed round trip."""
+        self.down = True
+        """Nothing has come through since the last failure, or the start."""
+        self.room = measure(wire.marker, platform.capabilities.unit)
+        """Units that each part leaves free for the marker."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the adapter's wire allows."""
+        return self.platform.capabilities
+
+    @property
+    def connect_allowance(self) -> float:
+        """Seconds that connecting may take on top of a request."""
+        return self.wire.request_timeout
+
+    def measure(self, text: str) -> int:
+        """The length of a text in the wire's unit."""
+        return measure(text, self.capabilities.unit)
+
+    def split(self, markdown: str) -> tuple[Body, ...]:
+        """The messages that a text becomes on this wire; none for a text that shows nothing."""
+        return split(render(markdown), self.capabilities.limit, self.capabilities.unit, reserve=self.room)
+
+    def plan(self, markdown: str) -> Plan:
+        """What is committed for a text that is not blank."""
+        return Plan(markdown, self.split(markdown), self.wire, self.expire)

@@ -1,0 +1,333 @@
+"""The courier: who holds the lanes of all addresses with work, a window of them at a time.
+
+What is open, and when it is due, stands in rows; the courier holds nothing but the lanes that run now and the previews
+of replies that stream now. A lane ends when its address has nothing to do, and its rows say when to look again; so
+ten thousand open obligations cost no memory. The rule that must not be broken: nobody else performs wire operations
+that change a screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+
+import structlog
+import trio
+from attrs import evolve
+
+from hermes_trio.clock import Clock
+from hermes_trio.delivery.account import Account
+from hermes_trio.delivery.folding import clock_stepped, recover, resplit
+from hermes_trio.delivery.lane import Decision, Moment, Notices, Shown, decide, perform, pieces_of, record
+from hermes_trio.delivery.steps import Edit
+from hermes_trio.delivery.store import load, save
+from hermes_trio.delivery.view import View, Wire
+from hermes_trio.ledger import Connection, Ledger, accounts, obligations
+from hermes_trio.platforms.outcomes import Accepted, Outcome, Reason, Refused
+from hermes_trio.values import Address
+
+WINDOW = 256
+"""Lanes at a time: more would only queue at the network, and each costs a task."""
+LINGER = 2.0
+"""Seconds that a lane without work waits for more before it ends; starting one anew costs a query."""
+BATCH = 200
+"""Obligations that one transaction of a recovery looks at: it bounds memory, and how long others wait."""
+MAX_EDIT_INTERVAL = 30.0
+"""Seconds; where the doubling of the distance between previews after each rate limit stops."""
+STEP_TOLERANCE = 2.0
+"""Seconds by which the wall clock may drift from the monotonic one between two looks before it counts as a step."""
+
+log = structlog.get_logger(__name__)
+
+
+class _Preview:
+    """What a turn wants to show of a reply that streams, and how often it may."""
+
+    def __init__(self, text: Callable[[], str], interval: float) -> None:
+        self.text = text
+        self.fresh = True
+        """The turn has said something since the last decision."""
+        self.shown = Shown()
+        self.due = -inf
+        """trio's time from which on the next preview may be made."""
+        self.interval = interval
+
+
+class Courier:
+    """Delivers what the rows say. `run` must run; the other methods may be called by any task."""
+
+    def __init__(
+        self, ledger: Ledger, clock: Clock, accounts: Mapping[str, Account], notices: Mapping[str, Notices]
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._accounts = accounts
+        self._notices = notices
+        """By account."""
+        self._lanes: dict[Address, _Lane] = {}
+        self._wanted: dict[Address, None] = {}
+        """Addresses to be looked at before their rows say so, in order."""
+        self._revived: set[str] = set()
+        """Accounts that show life again: what waited for that is due."""
+        self._previews: dict[Address, dict[str, _Preview]] = {}
+        self._changed = trio.Event()
+        self._idle = trio.Event()
+        """No lane runs and nothing is due."""
+        self._offset = clock.now() - trio.current_time()
+        self._hurried = False
+        """The process is to end soon: lanes without work end at once."""
+        self._closing = False
+
+    # -- what other rooms say to it ---------------------------------------------------------------------------------
+
+    def wake(self, address: Address) -> None:
+        """Rows of this address have changed. Never blocks."""
+        lane = self._lanes.get(address)
+        if lane is not None:
+            lane.woken.set()
+        else:
+            self._wanted[address] = None
+            self._change()
+
+    def show(self, address: Address, reply: str, text: Callable[[], str]) -> None:
+        """A streaming reply should show this Markdown; `text` is called when a preview is really made. Never blocks."""
+        previews = self._previews.setdefault(address, {})
+        preview = previews.get(reply)
+        if preview is None:
+            interval = self._accounts[address.account].capabilities.edit_interval
+            previews[reply] = _Preview(text, interval)
+        else:
+            preview.text = text
+            if preview.fresh and address in self._lanes:
+                return  # its lane knows, and waits until the next preview is due
+            preview.fresh = True
+        self.wake(address)
+
+    def forget(self, address: Address, reply: str) -> None:
+        """The reply streams no more. Never blocks."""
+        previews = self._previews.get(address, {})
+        previews.pop(reply, None)
+        if not previews:
+            self._previews.pop(address, None)
+
+    def alive(self, account: Account) -> None:
+        """A round trip with the account's platform was completed just now. Never blocks."""
+        account.alive_at = self._clock.now()
+        if account.down:
+            account.down = False
+            self._revived.add(account.name)
+            self._change()
+
+    def trouble(self, account: Account) -> None:
+        """Nothing came through to the account's platform just now. Never blocks."""
+        account.down = True
+
+    # -- its own work -----------------------------------------------------------------------------------------------
+
+    async def recover(self, stepped: bool) -> None:
+        """All that a restart does: what was only intended is now unknown. Before `run`, once.
+
+        stepped: the clock shows less than the time of the last commit.
+        """
+        wires = {name: account.wire for name, account in self._accounts.items()}
+        ids = await self._ledger.insist(obligations.all_open)
+        for start in range(0, len(ids), BATCH):
+            batch = ids[start : start + BATCH]
+            await self._ledger.insist(_recover, batch, wires, stepped, self._clock.now())
+
+    async def run(self) -> None:
+        """Runs lanes until cancelled. Cancelled: requests in flight become unknown, as after a crash."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                self._changed = trio.Event()
+                due = await self._start_lanes(nursery)
+                if not (self._lanes or self._wanted or self._revived):
+                    self._idle.set()
+                with trio.move_on_after(max(0.0, due - self._clock.now())):
+                    await self._changed.wait()
+
+    async def wait_idle(self) -> None:
+        """Returns when nothing is due; what waits for later stays open in its rows."""
+        self._hurried = True
+        self._wake_all()
+        await self._idle.wait()
+
+    async def close(self) -> None:
+        """Lets each lane finish its request and record it, and starts no other. Returns when no lane runs."""
+        self._closing = True
+        self._wake_all()
+        await self._idle.wait()
+
+    def _wake_all(self) -> None:
+        for lane in self._lanes.values():
+            lane.woken.set()
+        self._change()
+
+    def _change(self) -> None:
+        if self._idle.is_set():
+            self._idle = trio.Event()
+        self._changed.set()
+
+    async def _start_lanes(self, nursery: trio.Nursery) -> float:
+        """Starts lanes for what is due; returns the wall-clock time when more will be."""
+        if self._closing:
+            self._wanted.clear()
+            self._revived.clear()
+            return inf
+        while self._revived:
+            name = self._revived.pop()
+            await self._ledger.insist(obligations.revive, name)
+            for address, lane in self._lanes.items():
+                if address.account == name:
+                    lane.woken.set()
+        for address in list(self._wanted)[: WINDOW - len(self._lanes)]:
+            del self._wanted[address]
+            self._start_lane(nursery, address)
+        room = WINDOW - len(self._lanes)
+        if room <= 0:
+            return inf  # the end of a lane will say so
+        busy = tuple(self._lanes)
+        due = await self._ledger.insist(obligations.due_addresses, tuple(self._accounts), room, busy)
+        for address, moment in due:
+            if moment > self._clock.now():
+                return moment
+            self._start_lane(nursery, address)
+        return inf
+
+    def _start_lane(self, nursery: trio.Nursery, address: Address) -> None:
+        if address not in self._lanes and address.account in self._accounts and not self._closing:
+            lane = self._lanes[address] = _Lane(self, address)
+            nursery.start_soon(lane.run, name=f"lane {address}")
+
+    def _ended(self, address: Address) -> None:
+        del self._lanes[address]
+        self._change()
+
+    # -- what its lanes ask of it -----------------------------------------------------------------------------------
+
+    async def _decide(self, address: Address) -> Decision:
+        now = await self._now()
+        account = self._accounts[address.account]
+        due = self._refresh(address)
+        previews = {reply: preview.shown for reply, preview in self._previews.get(address, {}).items()}
+        moment = Moment(now, account.alive_at, previews)
+        decision = await self._ledger.insist(decide, address, account, self._notices[address.account], moment)
+        return decision if decision.step is not None else evolve(decision, until=min(decision.until, due))
+
+    def _refresh(self, address: Address) -> float:
+        """Makes the previews that are due; returns the wall-clock time of the next one that is wanted."""
+        account = self._accounts[address.account]
+        next_due = inf
+        for preview in self._previews.get(address, {}).values():
+            if not preview.fresh:
+                continue
+            wait = preview.due - trio.current_time()
+            if wait > 0:
+                next_due = min(next_due, self._clock.now() + wait)
+                continue
+            preview.fresh = False
+            preview.shown = preview.shown.revised(account.split(preview.text()))
+        return next_due
+
+    async def _request(self, address: Address, decision: Decision) -> None:
+        """Makes the request of a decision and records its outcome."""
+        account, view, step = self._accounts[address.account], decision.view, decision.step
+        assert view is not None
+        assert step is not None
+        outcome = await perform(account, address, step)
+        now = await self._now()
+        moment = Moment(now, account.alive_at, {})
+        view = await self._ledger.insist(record, address, account, step, view, outcome, moment)
+        self._learn(account, outcome)
+        preview = self._previews.get(address, {}).get(view.id)
+        if preview is not None and not view.final:
+            self._keep(account, preview, view, isinstance(step, Edit), outcome)
+        if isinstance(outcome, Refused) and outcome.moved_to is not None:
+            self.wake(evolve(address, chat=outcome.moved_to))
+
+    def _learn(self, account: Account, outcome: Outcome) -> None:
+        if isinstance(outcome, Accepted):
+            self.alive(account)
+        elif isinstance(outcome, Refused) and outcome.reason is Reason.NOTHING_LEFT:
+            self.trouble(account)
+
+    def _keep(self, account: Account, preview: _Preview, view: View, edited: bool, outcome: Outcome) -> None:
+        """What a request taught about a preview: no row holds it."""
+        if view.oversized is not None:
+            view = resplit(view, view.oversized, pieces_of(view, view.oversized, account))
+        if isinstance(outcome, Refused) and outcome.reason is Reason.RATE_LIMITED:
+            preview.interval = min(2 * preview.interval, MAX_EDIT_INTERVAL)
+        shown = evolve(preview.shown, parts=view.parts, forms=view.forms)
+        if edited:
+            preview.due = trio.current_time() + preview.interval
+            shown = evolve(shown, not_before=self._clock.now() + preview.interval)
+        preview.shown = shown
+
+    async def _now(self) -> float:
+        """The wall clock's time, after a step of it was recorded."""
+        offset = self._clock.now() - trio.current_time()
+        if abs(offset - self._offset) > STEP_TOLERANCE:
+            log.warning("the clock was stepped", seconds=round(offset - self._offset, 3))
+            wires = {name: account.wire for name, account in self._accounts.items()}
+            for account in self._accounts.values():
+                account.alive_at = -inf
+            await self._ledger.insist(_step_clock, wires, self._clock.now())
+        self._offset = offset
+        return self._clock.now()
+
+
+class _Lane:
+    """The task of one address."""
+
+    def __init__(self, courier: Courier, address: Address) -> None:
+        self._courier = courier
+        self._address = address
+        self.woken = trio.Event()
+        """Rows, or a preview, of its address have changed since its last decision."""
+
+    async def run(self) -> None:
+        """Works until its address has nothing to do for a while."""
+        try:
+            while await self._turn():
+                pass
+        finally:
+            self._courier._ended(self._address)
+
+    async def _turn(self) -> bool:
+        """One decision and what follows from it; False when the lane may end."""
+        courier = self._courier
+        self.woken = trio.Event()
+        decision = await courier._decide(self._address)
+        if decision.step is not None:
+            await courier._request(self._address, decision)
+            return not courier._closing
+        wait = max(0.0, decision.until - courier._clock.now())
+        if wait > LINGER and courier._hurried:
+            return self.woken.is_set() and not courier._closing
+        with trio.move_on_after(min(wait, LINGER)):
+            await self.woken.wait()
+        return not courier._closing and (self.woken.is_set() or wait <= LINGER)
+
+
+def _recover(con: Connection, ids: tuple[str, ...], wires: Mapping[str, Wire], stepped: bool, now: float) -> None:
+    for obligation_id in ids:
+        row = obligations.get(con, obligation_id)
+        wire = wires.get(row.address.account)
+        if wire is None:
+            continue  # its account is not configured now; when it is again, a restart recovers it
+        before = load(con, row)
+        after = recover(before, wire, now, stepped)
+        if after != before:
+            save(con, row, after, now)
+        obligations.set_due(con, (obligation_id,), 0.0)
+
+
+def _step_clock(con: Connection, wires: Mapping[str, Wire], now: float) -> None:
+    longest = max((wire.max_backoff for wire in wires.values()), default=0.0)
+    accounts.clock_stepped(con, now, longest)
+    for obligation_id in obligations.all_open(con):
+        row = obligations.get(con, obligation_id)
+        wire = wires.get(row.address.account)
+        if wire is not None:
+            save(con, row, clock_stepped(load(con, row), wire, now), now)
+            obligations.set_due(con, (obligation_id,), 0.0)

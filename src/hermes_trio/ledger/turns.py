@@ -1,0 +1,84 @@
+"""Turns: at most one runs at an address, and each belongs to one inbox row."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from attrs import asdict
+
+from hermes_trio.ledger.executors import Connection
+from hermes_trio.ledger.rows import InboxRow, TurnRow
+from hermes_trio.ledger.transitions import TURN, advance
+from hermes_trio.model.base import Usage
+from hermes_trio.values import Address
+
+
+class TurnOver(Exception):
+    """A commit of a turn found that it is not running any more; the turn ends without a word."""
+
+
+def insert(con: Connection, turn_id: str, row: InboxRow, session: str, now: float) -> TurnRow:
+    """A running turn for an inbox row."""
+    address = row.address
+    con.execute(
+        "INSERT INTO turns (id, inbox, session, account, chat, thread, state, started_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, 'running', ?)",
+        (turn_id, row.id, session, address.account, address.chat, address.thread, now),
+    )
+    return get(con, turn_id)
+
+
+def get(con: Connection, turn_id: str) -> TurnRow:
+    """The turn of this id."""
+    return _row(con.execute("SELECT * FROM turns WHERE id = ?", (turn_id,)).fetchone())
+
+
+def running(con: Connection, address: Address) -> TurnRow | None:
+    """The turn that runs at this address."""
+    row = con.execute(
+        "SELECT * FROM turns WHERE state = 'running' AND account = ? AND chat = ? AND thread = ?",
+        (address.account, address.chat, address.thread),
+    ).fetchone()
+    return None if row is None else _row(row)
+
+
+def expect_running(con: Connection, turn_id: str) -> None:
+    """Raises TurnOver unless the turn runs: every commit of a turn begins with this."""
+    row = con.execute("SELECT state FROM turns WHERE id = ?", (turn_id,)).fetchone()
+    if row["state"] != "running":
+        raise TurnOver(row["state"])
+
+
+def note_resume(con: Connection, turn_id: str, charge: bool, now: float) -> None:
+    """A restart found it running and goes on with it."""
+    con.execute(
+        "UPDATE turns SET resumes = resumes + 1, charged = charged + ?, resumed_at = ? WHERE id = ?",
+        (charge, now, turn_id),
+    )
+
+
+def end(
+    con: Connection, turn_id: str, event: str, now: float, *, usage: Usage | None = None, error: str | None = None
+) -> None:
+    """Ends a running turn by answer, fail, interrupt or stop. Raises TurnOver when it does not run any more."""
+    changed = con.execute(
+        "UPDATE turns SET state = ?, ended_at = ?, usage = ?, error = ? WHERE id = ? AND state = 'running'",
+        (advance(TURN, "running", event), now, json.dumps(asdict(usage or Usage())), error, turn_id),
+    ).rowcount
+    if changed != 1:
+        raise TurnOver(event)
+
+
+def _row(row: sqlite3.Row) -> TurnRow:
+    return TurnRow(
+        id=row["id"],
+        inbox=row["inbox"],
+        session=row["session"],
+        address=Address(row["account"], row["chat"], row["thread"]),
+        state=row["state"],
+        resumes=row["resumes"],
+        charged=row["charged"],
+        resumed_at=row["resumed_at"],
+        started_at=row["started_at"],
+    )

@@ -1,0 +1,251 @@
+"""The runtime: the task tree, and the only room that joins the others.
+
+    open_runtime
+     └─ ledger                       outlives everything else
+         └─ inner nursery
+             ├─ courier              lanes
+             ├─ supervisors          one for each account
+             └─ conversations        one for each active address
+
+Cancelling the block of `open_runtime` from outside equals a crash: nothing more is committed, and the next start
+recovers. `Runtime.drain` is the polite end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import httpcore
+import structlog
+import trio
+from attrs import field, frozen
+
+from hermes_trio.agent import Agent
+from hermes_trio.clock import Clock, Ids, SystemClock, random_id
+from hermes_trio.config import Config, ModelConfig, PlatformConfig, TelegramConfig
+from hermes_trio.conversation import notices
+from hermes_trio.conversation.actor import Conversations
+from hermes_trio.conversation.ingress import Ingress
+from hermes_trio.conversation.supervisor import Supervisor
+from hermes_trio.conversation.turn import TurnRunner, TurnSettings
+from hermes_trio.delivery.account import Account
+from hermes_trio.delivery.courier import Courier
+from hermes_trio.delivery.lane import Notices
+from hermes_trio.delivery.view import Wire
+from hermes_trio.http import HttpClient, open_http_client
+from hermes_trio.ledger import FILE_NAME, Executor, accounts, connect, hold_lock, open_ledger, open_thread_executor
+from hermes_trio.model.base import Model
+from hermes_trio.model.demo import DemoModel
+from hermes_trio.model.fallback import FallbackModel
+from hermes_trio.model.openai import OpenAIModel
+from hermes_trio.platforms.base import Capabilities, Platform
+from hermes_trio.platforms.telegram import TelegramPlatform
+from hermes_trio.tools.base import Tool
+from hermes_trio.tools.clock import ClockTool
+
+LOCK_NAME = "state.db.lock"
+MAX_BACKOFF_DOWN = 5.0
+"""Seconds between two attempts while nothing leaves, at most: the platform may be back any moment."""
+MARKED_COPIES = 2
+"""Marked copies of unknown outcome before a delivery is held for the operator."""
+
+log = structlog.get_logger(__name__)
+
+OpenExecutor = Callable[[Path, Clock], AbstractAsyncContextManager[Executor]]
+
+
+@asynccontextmanager
+async def _open_disk(data_dir: Path, clock: Clock) -> AsyncIterator[Executor]:
+    """The executor of a real database in `data_dir`, under its lock."""
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with hold_lock(data_dir / LOCK_NAME):
+        async with open_thread_executor(partial(connect, data_dir / FILE_NAME), clock.now) as executor:
+            yield executor
+
+
+@frozen
+class Ports:
+    """Time, chance, network and storage: production's by default, a simulated world's in tests."""
+
+    clock: Clock = field(factory=SystemClock)
+    ids: Ids = random_id
+    chance: Callable[[], float] = random.random
+    """A number from 0 to 1, for jitter."""
+    open_executor: OpenExecutor = _open_disk
+    network: httpcore.AsyncNetworkBackend | None = None
+    """Replaces the sockets of the HTTP client."""
+
+
+class Runtime:
+    """A running bot. Made by `open_runtime`; valid inside its block."""
+
+    def __init__(
+        self, conversations: Conversations, courier: Courier, receiving: trio.CancelScope, turns: trio.CancelScope
+    ) -> None:
+        self._conversations = conversations
+        self._courier = courier
+        self._receiving = receiving
+        self._turns = turns
+
+    async def drain(self, seconds: float) -> None:
+        """Ends politely: receives no more, lets turns and deliveries finish for `seconds`, then stops the rest.
+
+        What is unfinished then stays open in the ledger, and the next start goes on with it. Requests in flight end
+        under their own deadline. Cancelled: equals a crash.
+        """
+        self._receiving.cancel()
+        self._conversations.close()
+        with trio.move_on_after(seconds):
+            await self._conversations.wait_idle()
+            await self._courier.wait_idle()
+        self._turns.cancel()
+        await self._conversations.wait_idle()
+        await self._courier.close()
+
+
+@asynccontextmanager
+async def open_runtime(
+    config: Config,
+    *,
+    ports: Ports | None = None,
+    model: Model | None = None,
+    tools: Sequence[Tool] | None = None,
+    platforms: Mapping[str, Platform] | None = None,
+) -> AsyncIterator[Runtime]:
+    """A bot that runs while the block does.
+
+    model, tools: instead of what the configuration names. platforms: besides what it names, by account. Entering
+    returns when the ledger is recovered and everything has started. Raises LedgerLocked and LedgerUnusable when the
+    database cannot be used. Leaving the block cancels what still runs; call `drain` before for a polite end.
+    """
+    ports = ports or Ports()
+    async with (
+        open_http_client(ports.network) as client,
+        ports.open_executor(config.data_dir, ports.clock) as executor,
+        open_ledger(executor) as ledger,
+        trio.open_nursery() as nursery,
+    ):
+        life = await ledger.commit(accounts.begin_life, ports.clock.now())
+        configured = {name: _platform(name, table, client) for name, table in config.platforms.items()}
+        known = {
+            name: Account(name, platform, _wire(platform.capabilities, config), config.delivery.expire)
+            for name, platform in {**configured, **(platforms or {})}.items()
+        }
+        agent = Agent(
+            model or _model(config.model, client),
+            {tool.spec.name: tool for tool in ([ClockTool()] if tools is None else tools)},
+            config.model.retries,
+            ports.chance,
+        )
+        log.info("started", life=life.number, accounts=list(known), model=agent.model.name)
+        courier = Courier(ledger, ports.clock, known, {name: _notices(each, config) for name, each in known.items()})
+        await courier.recover(life.stepped)
+        nursery.start_soon(courier.run, name="courier")
+        turns: trio.Nursery = await nursery.start(_hold_nursery, name="conversations")
+        settings = TurnSettings(config.chat.system, config.chat.stream)
+        conversations = Conversations(
+            turns,
+            ledger,
+            courier,
+            ports.clock,
+            ports.ids,
+            config.access.rules,
+            known,
+            lambda account: TurnRunner(ledger, courier, ports.clock, account, agent, settings),
+            reserve=config.delivery.reserve != "off",
+            previous_death=life.last_commit,
+        )
+        await conversations.recover()
+        receiving: trio.Nursery = await nursery.start(_hold_nursery, name="receiving")
+        for account in known.values():
+            supervisor = Supervisor(account.name, account.platform, ports.chance)
+            ingress = Ingress(
+                ledger,
+                ports.clock,
+                account,
+                config.access.rules,
+                courier,
+                conversations,
+                reserve=config.delivery.reserve == "all",
+                completed=supervisor.completed,
+            )
+            receiving.start_soon(
+                supervisor.run, ingress, partial(courier.trouble, account), name=f"account {account.name}"
+            )
+        yield Runtime(conversations, courier, receiving.cancel_scope, turns.cancel_scope)
+        nursery.cancel_scope.cancel()
+
+
+async def _hold_nursery(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """A nursery that stays open until its scope is cancelled, and can be cancelled by itself."""
+    async with trio.open_nursery() as nursery:
+        task_status.started(nursery)
+        await trio.sleep_forever()
+
+
+def _platform(name: str, table: PlatformConfig, client: HttpClient) -> Platform:
+    """The adapter of a `[platforms.NAME]` table."""
+    match table:
+        case TelegramConfig():
+            return TelegramPlatform(
+                client,
+                name,
+                table.token.reveal(),
+                base_url=table.base_url,
+                poll_timeout=table.poll_timeout,
+                request_timeout=table.request_timeout,
+                connect_timeout=table.connect_timeout,
+                edit_interval=table.edit_interval,
+                lateness=table.lateness,
+            )
+    raise AssertionError(f"no adapter for {type(table).__name__}")
+
+
+def _model(table: ModelConfig, client: HttpClient) -> Model:
+    """The model of a `[model]` table, with its fallbacks."""
+    models = tuple(_one_model(each, client) for each in (table, *table.fallback))
+    return models[0] if len(models) == 1 else FallbackModel(models)
+
+
+def _one_model(table: ModelConfig, client: HttpClient) -> Model:
+    if table.kind == "demo":
+        return DemoModel()
+    return OpenAIModel(
+        client,
+        table.base_url,
+        table.name,
+        None if table.api_key is None else table.api_key.reveal(),
+        timeout=table.timeout,
+        idle_timeout=table.idle_timeout,
+        finish=table.finish,
+    )
+
+
+def _wire(capabilities: Capabilities, config: Config) -> Wire:
+    """What the delivery core must know of an account: the wire's facts and the operator's choices."""
+    delivery = config.delivery
+    return Wire(
+        edits=capabilities.edits,
+        deletes=capabilities.deletes,
+        key_window=capabilities.key_window,
+        lookup=capabilities.lookup,
+        request_timeout=capabilities.request_timeout,
+        lateness=capabilities.lateness,
+        settle_time=delivery.settle,
+        marked_copies=0 if delivery.on_uncertain == "hold" else MARKED_COPIES,
+        max_backoff=delivery.backoff,
+        max_backoff_down=min(delivery.backoff, MAX_BACKOFF_DOWN),
+        placeholder=config.chat.placeholder,
+    )
+
+
+def _notices(account: Account, config: Config) -> Notices:
+    return Notices(
+        expired=account.plan(notices.EXPIRED),
+        refused=account.plan(notices.PART_REFUSED),
+        reserve=config.delivery.reserve == "all",
+    )
