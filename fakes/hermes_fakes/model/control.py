@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from hermes_fakes.model.fake import ModelFake
     from hermes_fakes.model.script import Script
 
-VERBS = frozenset(
-    {"says", "thinks", "calls", "waits", "fails", "errors", "stalls", "cuts", "finishes", "then", "hold"}
-)
+VERBS = frozenset({"says", "thinks", "calls", "waits", "fails", "errors", "stalls", "cuts", "finishes", "then", "hold"})
 
 
 def answer_control(fake: ModelFake, request: Request) -> Reply | None:

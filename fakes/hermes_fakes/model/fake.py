@@ -11,11 +11,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
 
-from hermes_fakes.http import Answer, Reply, Request, StreamReply, json_reply
+from hermes_fakes.http import Answer, Reply, Request, Silence, StreamReply, json_reply, unless_gone
 from hermes_fakes.model.control import answer_control
 from hermes_fakes.model.player import Player
 from hermes_fakes.model.requests import BadRequest, ModelRequest, last_user_text, validate
@@ -123,16 +124,10 @@ class ModelFake(Server[ModelRequest], Verbs):
         script = self._choose(call)
         player = Player(script, call, next(self._numbers), int(self._epoch + call.time))
         self.changed()
-        failure = await player.before_failure()
-        if failure is not None:
-            call.outcome = f"refused: {failure.status}"
-            if failure.body is None:
-                return self.decline(failure.status)
-            if isinstance(failure.body, bytes):
-                return Reply(failure.status, failure.body, failure.headers)
-            return json_reply(failure.body, failure.status, failure.headers)
-        if not call.streams:
-            return await player.whole()
+        if script.failure is not None or not call.streams:
+            answer = await unless_gone(call.gone, partial(self._answer_whole, player))
+            call.aborted = answer is None
+            return answer or Silence()
 
         async def feed(send: Callable[[bytes], Any]) -> None:
             try:
@@ -141,6 +136,20 @@ class ModelFake(Server[ModelRequest], Verbs):
                 self.changed()
 
         return StreamReply(feed, 200, (*_SSE_HEADERS, ("x-request-id", f"req_{player.number}")))
+
+    async def _answer_whole(self, player: Player) -> Answer:
+        failure = player.script.failure
+        if failure is None:
+            return await player.whole()
+        await player.before_failure()
+        player.request.outcome = f"refused: {failure.status}"
+        player.request.finished = True
+        if failure.body is None:
+            plain = self.decline(failure.status)
+            return Reply(plain.status, plain.body, (*plain.headers, *failure.headers))
+        if isinstance(failure.body, bytes):
+            return Reply(failure.status, failure.body, failure.headers)
+        return json_reply(failure.body, failure.status, failure.headers)
 
     def decline(self, status: int, text: str = "", *, retry_after: float | None = None, **parameters: Any) -> Reply:
         words = text or ("Rate limit reached" if status == 429 else "The server had an error.")

@@ -161,13 +161,12 @@ class Player:
 
     # --- both -----------------------------------------------------------------------------------------------------
 
-    async def before_failure(self) -> Fail | None:
-        """If the script fails: plays what comes before the failure and returns it."""
-        failure = next((step for step in self.script.steps if isinstance(step, Fail)), None)
-        if failure is not None:
-            for step in self.script.steps[: self.script.steps.index(failure)]:
-                await self.pause(step)
-        return failure
+    async def before_failure(self) -> None:
+        """Waits as the script says before it fails."""
+        for step in self.script.steps:
+            if isinstance(step, Fail):
+                return
+            await self.pause(step)
 
     async def pause(self, step: Step) -> None:
         """Performs a step that sends nothing."""

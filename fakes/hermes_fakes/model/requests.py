@@ -150,9 +150,7 @@ def _check_calls(calls: Any, where: str) -> None:
             and _NAME.fullmatch(str(function.get("name")))
         )
         if not whole:
-            raise BadRequest(
-                f"Invalid '{where}': id, type, function.name and function.arguments are required.", where
-            )
+            raise BadRequest(f"Invalid '{where}': id, type, function.name and function.arguments are required.", where)
 
 
 def _check_tool_order(messages: list[JSON]) -> None:

@@ -236,6 +236,11 @@ class Script(Verbs):
     def script(self) -> Script:
         return self
 
+    @property
+    def failure(self) -> Fail | None:
+        """What it answers instead of a completion."""
+        return next((step for step in self.steps if isinstance(step, Fail)), None)
+
     def then(self) -> Script:
         """The answer to the request that follows in the same turn: the one that carries the tools' results."""
         follower = Script(self.home)
