@@ -81,6 +81,7 @@ def test_a_secret_of_the_environment_replaces_each_way_of_giving_it() -> None:
             "must be a whole number",
             "environment HERMES_TRIO__MODEL__RETRIES",
         ),
+        ({"MODEL__RETRIES": "1\n[log]\nlevel = 'debug'"}, "model.retries", "must be a whole number, not text", ""),
         ({"MODEL__NAME__X": "1"}, "model.name.x", "lies below a key that is no table", "HERMES_TRIO__MODEL__NAME__X"),
         ({"MODEL__NAME": "1", "model__name": "2"}, "model.name", "the environment gives it twice", ""),
         ({"MODEL__": "1"}, "", "HERMES_TRIO__MODEL__ names no key", ""),

@@ -71,6 +71,8 @@ def test_a_secret_file_that_everyone_may_read_is_warned_about(tmp_path: Path) ->
         ("token_env = 'NOT_SET'", "token_env", "the environment variable NOT_SET is not set"),
         ("token_env = 'EMPTY'", "token_env", "the environment variable EMPTY is empty"),
         ("token_env = 'SPACED'", "token_env", "holds a space"),
+        ("token_env = 'no_capitals'", "token_env", "the environment variable is not set"),
+        ("token_env = '1:abc'", "token_env", "must be the name of an environment variable, not the secret itself"),
         ("token_env = 7", "token_env", "must be the name of an environment variable, not a number"),
         ("token_file = 'none'", "token_file", "cannot be read: No such file or directory"),
         ("token_file = 'empty'", "token_file", "is empty"),
@@ -96,15 +98,16 @@ def test_a_secret_that_cannot_be_had_is_a_mistake(tmp_path: Path, text: str, pat
 
 @given(
     key=st.sampled_from(["token", "token_env", "token_file", "base_url"]),
+    hidden=st.sampled_from([HIDDEN, HIDDEN.replace("-", "_"), HIDDEN.replace("-", "")]),
     around=st.sampled_from(["{}", " {}", "{}\n", "x:{}", "1:{}/x", "{}é", "http://{}@h", "http://h/?{}", "~{}/x"]),
 )
-def test_a_misplaced_secret_is_never_quoted(key: str, around: str) -> None:
+def test_a_misplaced_secret_is_never_quoted(key: str, hidden: str, around: str) -> None:
     """Whatever is wrong with it, and into whichever key it was pasted: no message shows a secret."""
-    mapping = {"platforms": {"telegram": {key: around.format(HIDDEN)}}}
+    mapping = {"platforms": {"telegram": {key: around.format(hidden)}}}
     with pytest.raises(ConfigError) as caught:
         parse_config(mapping, ".", {})
-    assert HIDDEN not in str(caught.value)
-    assert HIDDEN not in repr(caught.value)
+    assert hidden not in str(caught.value)
+    assert hidden not in repr(caught.value)
 
 
 @pytest.mark.parametrize("value", ["7:good", f"bad {HIDDEN}", f"{HIDDEN}\n"])

@@ -82,12 +82,11 @@ def _placed(
 ) -> dict[str, Any] | None:
     """A copy of `mapping` with `value` at `path` in the place of the keys `replaced`; None when there is no table."""
     head, *rest = path
-    copy = dict(mapping)
     if rest:
-        below = copy.get(head, {})
+        below = mapping.get(head, {})
         placed = _placed(below, rest, value, replaced) if isinstance(below, Mapping) else None
-        return None if placed is None else copy | {head: placed}
-    return {key: each for key, each in copy.items() if key not in replaced} | {head: value}
+        return None if placed is None else {**mapping, head: placed}
+    return {key: each for key, each in mapping.items() if key not in replaced} | {head: value}
 
 
 def _replaced(cls: type, path: list[str]) -> tuple[str, ...]:
