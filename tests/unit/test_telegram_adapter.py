@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from attrs import define, field, frozen
 
 from hermes_trio.http import HttpClient, NothingLeft, Response, StreamedResponse, Uncertain
@@ -288,6 +289,7 @@ async def test_without_an_identity_nothing_is_received(answer: Response) -> None
         Uncertain("the connection broke"),
         Response(502, {}, b"<html>Bad Gateway</html>"),
         refused(500, "Internal Server Error: restart"),
+        Response(502, {}, refused(401, "Unauthorized").body),
         Response(200, {}, b"garbage"),
         Response(404, {}, b"<html>nginx</html>"),
         Response(302, {}, b""),
@@ -341,7 +343,7 @@ async def test_a_short_flood_wait_is_waited_out(autojump_clock: trio.testing.Moc
     assert script.asked[2].parameters == script.asked[1].parameters
 
 
-async def test_a_long_flood_wait_is_the_supervisors() -> None:
+async def test_a_long_flood_wait_is_the_supervisors(autojump_clock: trio.testing.MockClock) -> None:
     """A wait longer than a poll would look like deafness; it is handed up with its time."""
     reason = await run(Script([ME, refused(429, "Too Many Requests", retry_after=900)]))
     assert isinstance(reason, Disconnected)
