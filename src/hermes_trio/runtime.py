@@ -130,7 +130,9 @@ async def open_runtime(
         trio.open_nursery() as nursery,
     ):
         life = await ledger.commit(accounts.begin_life, ports.clock.now())
-        configured = {name: _platform(name, table, client) for name, table in config.platforms.items()}
+        configured = {
+            name: _platform(name, table, client, config.delivery.settle) for name, table in config.platforms.items()
+        }
         known = {
             name: Account(name, platform, _wire(platform.capabilities, config), config.delivery.expire)
             for name, platform in {**configured, **(platforms or {})}.items()
@@ -187,8 +189,8 @@ async def _hold_nursery(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:
         await trio.sleep_forever()
 
 
-def _platform(name: str, table: PlatformConfig, client: HttpClient) -> Platform:
-    """The adapter of a `[platforms.NAME]` table."""
+def _platform(name: str, table: PlatformConfig, client: HttpClient, settle: float | None) -> Platform:
+    """The adapter of a `[platforms.NAME]` table. settle: the operator's settle time."""
     match table:
         case TelegramConfig():
             return TelegramPlatform(
@@ -200,7 +202,7 @@ def _platform(name: str, table: PlatformConfig, client: HttpClient) -> Platform:
                 request_timeout=table.request_timeout,
                 connect_timeout=table.connect_timeout,
                 edit_interval=table.edit_interval,
-                lateness=table.lateness,
+                lateness=table.lateness_within(settle),
             )
     raise AssertionError(f"no adapter for {type(table).__name__}")
 

@@ -142,7 +142,19 @@ def test_the_defaults_fit_together() -> None:
     config = parsed(f'[platforms.telegram]\ntoken = "{TOKEN}"')
     telegram = config.platforms["telegram"]
     assert isinstance(telegram, TelegramConfig)
-    assert (telegram.request_timeout, telegram.lateness, config.delivery.settle) == (10.0, 25.0, 35.0)
+    assert (telegram.request_timeout, config.delivery.settle) == (10.0, None)
+    assert telegram.lateness_within(config.delivery.settle) == 25.0
+
+
+@pytest.mark.parametrize(
+    ("written", "settle", "lateness"),
+    [(None, None, 25.0), (None, 60.0, 25.0), (None, 12.0, 2.0), (None, 10.0, 0.0), (3.0, None, 3.0), (3.0, 60.0, 3.0)],
+)
+def test_a_shorter_settle_time_says_how_late_the_platform_may_be(
+    written: float | None, settle: float | None, lateness: float
+) -> None:
+    """An operator who sets the settle time alone has said how long after a request it may still be carried out."""
+    assert TelegramConfig(token=Secret(TOKEN), lateness=written).lateness_within(settle) == lateness
 
 
 def test_all_mistakes_are_reported_at_once_with_path_reason_and_nearest_word() -> None:
@@ -172,7 +184,7 @@ level = true
         "chta": 'unknown key; did you mean "chat"?',
         "model.nmae": 'unknown key; did you mean "name"?',
         "model.kind": """must be "openai" or "demo", not 'opnai'; did you mean "openai"?""",
-        "delivery.settle": "2 s is too short: write at least 45 s, because platforms.telegram may carry out a "
+        "delivery.settle": "2 s is too short: write at least 20 s, because platforms.telegram may carry out a "
         "request so long after its start (request_timeout + lateness)",
         "delivery.backoff": "must be 0.001 s to 15 s, not 60 s: a longer pause could outlast the time in which a "
         "platform recognises a repetition",
@@ -272,7 +284,7 @@ def test_what_a_file_is_refused_for_a_program_is_refused_for_too() -> None:
     with pytest.raises(ConfigError, match="token: does not look right"):
         TelegramConfig(token=Secret("nonsense"))
     telegram = TelegramConfig(token=Secret(TOKEN))
-    with pytest.raises(ConfigError, match=r"delivery\.settle: 1 s is too short: write at least 35 s"):
+    with pytest.raises(ConfigError, match=r"delivery\.settle: 1 s is too short: write at least 10 s"):
         Config(delivery=DeliveryConfig(settle=1), platforms={"telegram": telegram})
     assert Config(platforms={"telegram": telegram, "console": ConsoleConfig()}).platforms["telegram"] == telegram
 

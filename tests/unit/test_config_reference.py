@@ -51,7 +51,7 @@ def test_explain_tells_everything_about_a_key(file: Path) -> None:
     assert facts(text) == {
         "type": 'duration (seconds, or "500ms", "90s", "5m", "24h")',
         "range": "0 s to 3600 s (1 h) (the chat waits this long after every uncertain message)",
-        "default": "35 s",
+        "default": "request_timeout plus lateness of each platform",
         "value": "50 s",
         "from": f"{file}, line 6",
         "environment": "HERMES_TRIO__DELIVERY__SETTLE",

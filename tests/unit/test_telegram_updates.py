@@ -246,8 +246,7 @@ def test_text_is_repaired() -> None:
         {"message_id": 7, "chat": PRIVATE, "text": "hi"},
         {"message_id": 7, "from": {"id": None}, "chat": PRIVATE, "text": "hi"},
         {"message_id": 7, "from": ANN, "chat": PRIVATE, "text": ["hi"]},
-        {"message_id": 7, "from": ANN, "chat": PRIVATE, "text": "x" * 99_999, "caption": {}, "chat_": 0}
-        | {"text": 1},
+        {"message_id": 7, "from": ANN, "chat": PRIVATE, "text": "x" * 99_999, "caption": {}, "chat_": 0} | {"text": 1},
     ],
 )
 def test_what_cannot_be_understood_is_kept_escaped(message: object) -> None:
@@ -300,9 +299,7 @@ def test_the_offset_is_behind_the_newest() -> None:
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("\ud800")
-values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner)
-)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))
 
 
 @given(data=st.data())

@@ -134,6 +134,8 @@ def _current(place: _Place, description: Value, source: Written) -> tuple[str, s
     found = [name for name in names if name in place.given]
     if not found:
         default = place.default if place.default is not None else default_of(place.cls, place.key)
+        if default is None and description.default_in_words:
+            return description.default_in_words, "the default"
         return ("missing", "") if default is attrs.NOTHING else (description.kind.show(default), "the default")
     path = join(table, found[0])
     origin = _origin(path, source)

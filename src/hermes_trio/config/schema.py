@@ -24,6 +24,8 @@ from hermes_trio.config.reading import read
 from hermes_trio.config.secret import Secret
 from hermes_trio.config.settings import named, rows, table, value
 
+LATENESS = 25.0
+"""Seconds after which a chat service has never been seen to carry out a request that its client gave up."""
 APP = "hermes-trio"
 """The name of our directories."""
 OPENAI = "https://api.openai.com/v1"
@@ -141,11 +143,12 @@ class DeliveryConfig(Checked):
         "sent again with a visible mark, or kept for the operator.",
         default="mark",
     )
-    settle: float = value(
+    settle: float | None = value(
         Duration(0, 3600, "the chat waits this long after every uncertain message"),
-        "How long after an attempt of unknown outcome the platform may still carry it out. At least request_timeout "
-        "plus lateness of every platform.",
-        default=35.0,
+        "How long after the start of an attempt of unknown outcome the platform may still carry it out. At least "
+        "request_timeout of every platform, and its lateness where that is written.",
+        default=None,
+        default_in_words="request_timeout plus lateness of each platform",
     )
     backoff: float = value(
         Duration(SHORTEST, 15, "a longer pause could outlast the time in which a platform recognises a repetition"),
@@ -190,8 +193,8 @@ class PlatformConfig(Checked):
     edit_interval: float = value(EDIT_INTERVAL, "The least time between two previews in one chat.", default=1.0)
 
     @property
-    def uncertainty(self) -> float:
-        """Seconds after the start of an attempt in which the platform may still carry it out."""
+    def least_settle(self) -> float:
+        """The shortest settle time that this table allows, in seconds."""
         return 0.0
 
 
@@ -233,15 +236,22 @@ class TelegramConfig(PlatformConfig):
     connect_timeout: float = value(
         Duration(SHORTEST, 60, "the chat waits meanwhile"), "How long a connection may take.", default=5.0
     )
-    lateness: float = value(
+    lateness: float | None = value(
         Duration(0, 600, "the chat waits this long after every uncertain message"),
         "How long after a request was given up the platform may still carry it out.",
-        default=25.0,
+        default=None,
+        default_in_words="25 s, or what a shorter delivery.settle leaves behind request_timeout",
     )
 
     @property
-    def uncertainty(self) -> float:
-        return self.request_timeout + self.lateness
+    def least_settle(self) -> float:
+        return self.request_timeout + (self.lateness or 0.0)
+
+    def lateness_within(self, settle: float | None) -> float:
+        """The lateness as written, else the platform's own, or less where the operator's settle time leaves less."""
+        if self.lateness is not None:
+            return self.lateness
+        return LATENESS if settle is None else max(0.0, min(LATENESS, settle - self.request_timeout))
 
 
 KINDS: Mapping[str, type[PlatformConfig]] = MappingProxyType({cls.kind: cls for cls in (TelegramConfig, ConsoleConfig)})
@@ -327,12 +337,12 @@ class Config(Checked):
     def _short_settling(self) -> Iterator[Problem]:
         settle = self.delivery.settle
         for name, platform in self.platforms.items():
-            if settle < platform.uncertainty:
+            if settle is not None and settle < platform.least_settle:
                 table = f"platforms.{name}"
                 yield Problem(
                     "delivery.settle",
-                    f"{seconds(settle)} is too short: write at least {seconds(platform.uncertainty)}, because "
-                    f"{table} may carry out a request so long after its start (request_timeout + lateness)",
+                    f"{seconds(settle)} is too short: write at least {seconds(platform.least_settle)}, because {table} "
+                    "may carry out a request so long after its start (request_timeout + lateness)",
                     concerns=("delivery.settle", f"{table}.request_timeout", f"{table}.lateness"),
                 )
 

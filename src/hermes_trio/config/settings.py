@@ -121,6 +121,8 @@ def base_key(cls: type, key: str) -> str:
 
 
 def _checked(raw: object, field: attrs.Attribute[Any]) -> Any:
+    if raw is None and field.default is None:
+        return None
     try:
         return field.metadata[_DESCRIPTION].kind.parse(raw)
     except ConfigError as error:

@@ -22,7 +22,7 @@ from hermes_trio.delivery.lane import Decision, Moment, Notices, Shown, decide, 
 from hermes_trio.delivery.steps import Edit
 from hermes_trio.delivery.store import load, save
 from hermes_trio.delivery.view import View, Wire
-from hermes_trio.ledger import Connection, Ledger, accounts, obligations
+from hermes_trio.ledger import Connection, Ledger, LedgerClosed, accounts, obligations
 from hermes_trio.platforms.outcomes import Accepted, Outcome, Reason, Refused
 from hermes_trio.values import Address
 
@@ -32,6 +32,8 @@ LINGER = 2.0
 """Seconds that a lane without work waits for more before it ends; starting one anew costs a query."""
 BATCH = 200
 """Obligations that one transaction of a recovery looks at: it bounds memory, and how long others wait."""
+FAULT_PAUSE = 60.0
+"""Seconds before an address is looked at again at which our own code failed."""
 MAX_EDIT_INTERVAL = 30.0
 """Seconds; where the doubling of the distance between previews after each rate limit stops."""
 STEP_TOLERANCE = 2.0
@@ -263,6 +265,10 @@ class Courier:
             shown = evolve(shown, not_before=self._clock.now() + preview.interval)
         preview.shown = shown
 
+    async def _postpone(self, address: Address) -> None:
+        """Nothing is tried at this address for a while."""
+        await self._ledger.insist(obligations.postpone, address, self._clock.now() + FAULT_PAUSE)
+
     async def _now(self) -> float:
         """The wall clock's time, after a step of it was recorded."""
         offset = self._clock.now() - trio.current_time()
@@ -290,6 +296,11 @@ class _Lane:
         try:
             while await self._turn():
                 pass
+        except LedgerClosed:
+            raise
+        except Exception:  # the supervision border of a lane: a fault at one address must not end the others
+            log.exception("a lane failed", address=str(self._address), again_in=FAULT_PAUSE)
+            await self._courier._postpone(self._address)
         finally:
             self._courier._ended(self._address)
 

@@ -56,8 +56,8 @@ def get(con: Connection, obligation_id: str) -> ObligationRow:
 def open_at(con: Connection, address: Address) -> tuple[ObligationRow, ...]:
     """The open obligations of an address in order of arrival."""
     rows = con.execute(
-        f"SELECT * FROM delivery_obligations WHERE platform = ? AND chat_id = ? AND thread_id = ? AND state IN ({_OPEN})"
-        " ORDER BY seq",
+        f"SELECT * FROM delivery_obligations WHERE state IN ({_OPEN})"
+        " AND platform = ? AND chat_id = ? AND thread_id = ? ORDER BY seq",
         (address.account, address.chat, address.thread),
     )
     return tuple(_row(row) for row in rows)
@@ -92,6 +92,15 @@ def revive(con: Connection, account: str) -> None:
     con.execute(
         f"UPDATE delivery_obligations SET due_at = 0 WHERE platform = ? AND state IN ({_OPEN}) AND due_at != 0",
         (account,),
+    )
+
+
+def postpone(con: Connection, address: Address, until: float) -> None:
+    """Nothing open at this address is due before `until`."""
+    con.execute(
+        f"UPDATE delivery_obligations SET due_at = max(due_at, ?) WHERE state IN ({_OPEN})"
+        " AND platform = ? AND chat_id = ? AND thread_id = ?",
+        (until, address.account, address.chat, address.thread),
     )
 
 

@@ -115,7 +115,7 @@ class Platform(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     async def run(self, receiver: Receiver) -> None:
-        """Receives until cancelled. Raises Disconnected to be restarted, AccountRefused when only the operator can help."""
+        """Receives until cancelled. Raises Disconnected to be restarted, AccountRefused when it needs the operator."""
 
     async def create(self, address: Address, body: Body, *, key: str, reply_to: str | None) -> Outcome: ...
 
