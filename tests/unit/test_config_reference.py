@@ -47,7 +47,7 @@ def file(tmp_path: Path) -> Path:
 def test_explain_tells_everything_about_a_key(file: Path) -> None:
     """Meaning, type, range with its reason, default, value, its line, and the variable that would override it."""
     text = explain("delivery.settle", written(file, {}))
-    assert text.startswith("delivery.settle\n  How long after an attempt of unknown outcome")
+    assert text.startswith("delivery.settle\n  How long after the start of an attempt of unknown outcome")
     assert facts(text) == {
         "type": 'duration (seconds, or "500ms", "90s", "5m", "24h")',
         "range": "0 s to 3600 s (1 h) (the chat waits this long after every uncertain message)",
