@@ -78,8 +78,6 @@ class Refuse:
             host.outage(self.seconds)
         else:
             host.refuse(self.seconds)
-        if isinstance(answer, Reply):
-            return Reply(answer.status, answer.body, (*answer.headers, ("connection", "close")))
         return answer
 
 

@@ -132,6 +132,8 @@ class Connection:
     scope: trio.CancelScope = field(factory=trio.CancelScope)
     kept: bool = False
     """It has answered a request and waits for the next one."""
+    last: bool = False
+    """It ends after the answer that is under way."""
 
     def close(self) -> None:
         """Ends the connection; nothing that the client has not yet sent will be read."""
@@ -190,7 +192,7 @@ class _Exchange:
                 return
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 return
-            if request is None or not await self._serve(request):
+            if request is None or not await self._serve(request) or self.connection.last:
                 return
             self.http.start_next_cycle()
             self.connection.kept = True

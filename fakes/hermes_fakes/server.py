@@ -61,7 +61,7 @@ class Door:
         return self._closed_until
 
     def close(self, seconds: float = float("inf"), *, active: bool = False) -> None:
-        """Refuses new connections for that long and ends the kept ones that are idle; with `active`, all of them."""
+        """Refuses new connections for that long and ends the open ones as `close_connections` does."""
         self._closed_until = trio.current_time() + seconds
         self.close_connections(active=active)
         self.changes.notify()
@@ -72,8 +72,9 @@ class Door:
         self.changes.notify()
 
     def close_connections(self, *, active: bool = False) -> None:
-        """Ends the kept connections that are idle; with `active`, all of them, also in the middle of an answer."""
+        """Ends the kept connections that are idle, and the others after their answer; with `active`, all at once."""
         for connection in tuple(self.connections):
+            connection.last = True
             if active or connection.kept:
                 connection.close()
 
@@ -177,7 +178,7 @@ class Server(Generic[C]):
         return self.door.refusing
 
     def refuse(self, seconds: float = float("inf")) -> None:
-        """New connections are refused for that long; kept idle ones end; requests under way go on to their answer."""
+        """New connections are refused for that long; idle ones end now, the others after their answer."""
         self.door.close(seconds)
 
     def outage(self, seconds: float = float("inf")) -> None:
