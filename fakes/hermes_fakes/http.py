@@ -91,6 +91,8 @@ class Silence:
 
 Answer = Reply | StreamReply | Hangup | Silence
 Handler = Callable[[Request], Awaitable[Answer]]
+Answered = Callable[[Request], Awaitable[None]]
+"""Is told of a request whose answer was written, or will never be."""
 
 
 class CutOff(Exception):
@@ -145,10 +147,15 @@ class Connection:
             self.stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-async def serve_http(handler: Handler, stream: trio.abc.Stream, connections: set[Connection] | None = None) -> None:
+async def serve_http(
+    handler: Handler,
+    stream: trio.abc.Stream,
+    connections: set[Connection] | None = None,
+    answered: Answered | None = None,
+) -> None:
     """Answers requests on the stream until either side ends it, and closes it.
 
-    `connections` holds the connection while it is open. Cancelled: the stream is closed, an open answer stays
+    `connections` holds the connection while it is open. `answered` runs after each answer. Cancelled: the stream is closed, an open answer stays
     incomplete. Raises only what the handler raises.
     """
     connection = Connection(stream)
@@ -157,7 +164,7 @@ async def serve_http(handler: Handler, stream: trio.abc.Stream, connections: set
     try:
         with connection.scope:
             async with stream:
-                await _Exchange(handler, connection).run()
+                await _Exchange(handler, connection, answered).run()
     finally:
         known.discard(connection)
 
@@ -176,6 +183,7 @@ class _Exchange:
 
     handler: Handler
     connection: Connection
+    answered: Answered | None = None
     http: h11.Connection = field(factory=lambda: h11.Connection(h11.SERVER))
     playing: trio.CancelScope | None = None
     """The scope of the running feed."""
@@ -224,6 +232,8 @@ class _Exchange:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, request.gone)
             kept = await self._send(await self.handler(request), request)
+            if self.answered is not None:
+                await self.answered(request)
             nursery.cancel_scope.cancel()
         return kept and not request.gone.is_set()
 

@@ -89,6 +89,11 @@ class Door:
         await self.changes.wait_for(lambda: self.refusing)
 
 
+Watch = Callable[[str, Any], Awaitable[None]]
+"""Is called with a stage and the Call: `?` before a request can take effect, `~` when it has taken effect and before
+its answer, `!` behind the answer. It may wait, and it may cancel the connection."""
+
+
 class Server(Generic[C]):
     """The base of a fake. See the module's text for what a subclass adds."""
 
@@ -97,6 +102,9 @@ class Server(Generic[C]):
         self.faults = Faults()
         self.requests: list[C] = []
         """Every request that was read and understood, in order of arrival, with what became of it."""
+        self.watch: Watch | None = None
+        """Follows every request through its stages; a simulated world crashes its clients there."""
+        self._answering: dict[Request, C] = {}
         self._changes = Changes()
         self._nursery: trio.Nursery | None = None
 
@@ -145,7 +153,7 @@ class Server(Generic[C]):
             connection.arm_reset()
             await trio.aclose_forcefully(stream)
             return
-        await serve_http(self._handle, stream, self.door.connections)
+        await serve_http(self._handle, stream, self.door.connections, self._answered)
 
     async def run(self, *, task_status: trio.TaskStatus[Self] = trio.TASK_STATUS_IGNORED) -> None:
         """The scope of what happens later; runs until it is cancelled. `await nursery.start(fake.run)`."""
@@ -198,6 +206,8 @@ class Server(Generic[C]):
             return call
         self.requests.append(call)
         self.changed()
+        if self.watch is not None:
+            await self.watch("?", call)
         fault = self.faults.choose(call)
         if fault is None:
             answer = await self.perform(call)
@@ -205,4 +215,13 @@ class Server(Generic[C]):
             call.fault = fault
             answer = await fault.effect.play(call, self)
         self.changed()
+        if self.watch is not None:
+            if call.outcome == "accepted":
+                await self.watch("~", call)
+            self._answering[request] = call
         return answer
+
+    async def _answered(self, request: Request) -> None:
+        call = self._answering.pop(request, None)
+        if call is not None and self.watch is not None:
+            await self.watch("!", call)
