@@ -19,13 +19,13 @@ def store(con: Connection, inbound: Inbound, kind: str, state: str, now: float) 
     attachments = json.dumps([asdict(attachment) for attachment in inbound.attachments])
     address = inbound.address
     row = con.execute(
-        "INSERT INTO inbox (account, chat, thread, native_id, sender, sender_name, text, attachments, anchor, kind,"
-        " state, received_at, ended_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
+        "INSERT INTO inbox (account, chat, thread, native_id, sender, sender_name, text, attachments, anchor,"
+        " group_id, shared, kind, state, received_at, ended_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
         " ON CONFLICT (account, chat, native_id) DO NOTHING RETURNING id",
         (
             address.account, address.chat, address.thread, inbound.native_id, inbound.sender, inbound.sender_name,
-            inbound.text if inbound.unreadable is None else inbound.unreadable, attachments, inbound.anchor, kind,
-            state, now, None if INBOX[state] else now,
+            inbound.text if inbound.unreadable is None else inbound.unreadable, attachments, inbound.anchor,
+            inbound.group, inbound.shared, kind, state, now, None if INBOX[state] else now,
         ),
     ).fetchone()  # fmt: skip
     return None if row is None else int(row["id"])
@@ -87,6 +87,8 @@ def _row(row: sqlite3.Row) -> InboxRow:
         text=row["text"],
         attachments=tuple(Attachment(**item) for item in json.loads(row["attachments"])),
         anchor=row["anchor"],
+        group=row["group_id"],
+        shared=bool(row["shared"]),
         kind=row["kind"],
         state=row["state"],
         turn=row["turn"],

@@ -25,6 +25,10 @@ class InboxRow:
     text: str
     attachments: tuple[Attachment, ...]
     anchor: str | None
+    group: str | None
+    """The same for all messages that were sent as one."""
+    shared: bool
+    """Several people speak in this chat."""
     kind: str
     state: str
     turn: str | None

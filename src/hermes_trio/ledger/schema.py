@@ -58,6 +58,8 @@ TABLES = (
         text TEXT NOT NULL,
         attachments TEXT NOT NULL DEFAULT '[]',
         anchor TEXT,
+        group_id TEXT,                  -- the same for all messages that were sent as one
+        shared INTEGER NOT NULL DEFAULT 0,      -- several people speak in this chat
         kind TEXT NOT NULL {_one_of("kind", ("message", "queue", "steer", "command", "delegation", "scheduled"))},
         state TEXT NOT NULL {_one_of("state", INBOX)},
         turn TEXT REFERENCES turns(id),
@@ -97,6 +99,7 @@ TABLES = (
         tool_name TEXT,
         started REAL,                   -- of a tool: set before its effect
         interrupted INTEGER NOT NULL DEFAULT 0,
+        hidden INTEGER NOT NULL DEFAULT 0,      -- taken back by /undo: kept, but not part of the conversation
         created_at REAL NOT NULL
     )""",
     "CREATE INDEX messages_by_session ON messages(session, id)",
@@ -156,6 +159,14 @@ TABLES = (
         chat TEXT NOT NULL,                  -- empty: the whole account
         not_before REAL NOT NULL,
         PRIMARY KEY (account, chat)
+    )""",
+    """
+    CREATE TABLE chat_settings (
+        account TEXT NOT NULL,
+        chat TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY (account, chat, name)
     )""",
     """
     CREATE TABLE dead_addresses (

@@ -86,6 +86,8 @@ class Inbound:
     """The escaped payload of something that could not be understood; the text is then empty."""
     group: str | None = None
     """The same for all messages that the user sent as one (an album); None: it stands alone."""
+    shared: bool = False
+    """Several people speak in this chat."""
 
 
 class Receiver(Protocol):

@@ -115,6 +115,7 @@ def _read_message(message: object, account: str, me: Identity) -> Inbound | None
         anchor=None if private else str(message_id),
         direct=private or _addressed(message, marks, me),
         group=repair(group)[:NAME_LIMIT] if isinstance(group, str) and group else None,
+        shared=not private,
     )
 
 
