@@ -26,7 +26,9 @@ from hermes_trio.model.base import Event, Message, ToolSpec
 CLOCK: Final = "clock"
 """The name of the tool that the demo model calls when it is asked for the time."""
 WORD_DELAY: Final = 0.02
-"""Seconds between two words."""
+"""Seconds between two words, at most."""
+MAX_DURATION: Final = 6.0
+"""Seconds that an answer takes, however long; a slow one takes its time."""
 SLOW_WORD_DELAY: Final = 0.5
 """Seconds between two words when one asks for `slow`."""
 MAX_COMMAND_WORDS: Final = 8
@@ -66,7 +68,7 @@ Characters that markup must not eat: 5 < 6 & 7 > 2, snake_case_name, 2*3*4, [bra
 SLOW: Final = " ".join(
     ["This answer is slow on purpose, so that there is time to interrupt it.", *(f"Word {n}." for n in range(1, 31))]
 )
-LONG_PARAGRAPHS: Final = 40
+LONG_PARAGRAPHS: Final = 50
 
 
 @frozen
@@ -101,7 +103,8 @@ def demo_answer(messages: tuple[Message, ...], tools: tuple[ToolSpec, ...]) -> l
 
 def demo_delay(messages: tuple[Message, ...], tools: tuple[ToolSpec, ...]) -> float:
     """Seconds between two chunks of the answer to this conversation. Pure."""
-    return SLOW_WORD_DELAY if _answer(messages, tools).slow else WORD_DELAY
+    answer = _answer(messages, tools)
+    return SLOW_WORD_DELAY if answer.slow else min(WORD_DELAY, MAX_DURATION / (1 + len(answer.text.split())))
 
 
 class DemoModel:
