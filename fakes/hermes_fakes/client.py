@@ -62,6 +62,10 @@ class Client:
     ) -> Response:
         """Sends a request and reads the head of its answer; `piece` reads the rest."""
         await self.send(method, target, json=json, headers=headers, body=body)
+        return await self.head()
+
+    async def head(self) -> Response:
+        """The head of the answer to what was sent, with an empty body; Lost when there is none."""
         head = await self._event()
         if not isinstance(head, h11.Response):
             raise Lost("closed without an answer")

@@ -25,6 +25,9 @@ MAX_BODY = 64 * 1024 * 1024
 """Bytes of a request body; a longer one is answered with 413 and the end of the connection."""
 
 T = TypeVar("T")
+MAX_HEAD = 256 * 1024
+"""Bytes of a request's head; a text in the query of a GET is part of it."""
+
 Headers = tuple[tuple[str, str], ...]
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -184,7 +187,7 @@ class _Exchange:
     handler: Handler
     connection: Connection
     answered: Answered | None = None
-    http: h11.Connection = field(factory=lambda: h11.Connection(h11.SERVER))
+    http: h11.Connection = field(factory=lambda: h11.Connection(h11.SERVER, MAX_HEAD))
     playing: trio.CancelScope | None = None
     """The scope of the running feed."""
 

@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 import trio
@@ -18,6 +17,7 @@ from hermes_fakes.client import Client, Lost, Response, connect_memory, open_cli
 from hermes_fakes.faults import (
     AckLost,
     AnswerWith,
+    Call,
     CutStream,
     Delay,
     Effect,
@@ -31,8 +31,9 @@ from hermes_fakes.faults import (
     Refuse,
     ResetBefore,
 )
-from hermes_fakes.http import Hangup, Reply, Request, StreamReply, serve_http
+from hermes_fakes.http import Hangup, Reply, Request, Send, StreamReply, serve_http
 from hermes_fakes.loopback import listen
+from hermes_fakes.server import Server
 from hermes_fakes.telegram import DEFAULT_TOKEN, TelegramFake, User, open_telegram_fake
 
 SEND = f"/bot{DEFAULT_TOKEN}/sendMessage"
@@ -197,30 +198,32 @@ async def test_a_black_hole_ends_with_its_time(autojump_clock: trio.testing.Mock
         assert fault.hits == 3
 
 
-async def test_a_stream_is_cut_after_n_pieces(autojump_clock: trio.testing.MockClock) -> None:
-    """The client gets n pieces and then a broken end."""
+class Alphabet(Server[Call]):
+    """A fake whose only answer is a stream of three pieces."""
 
-    async def handler(request: Request) -> StreamReply:
-        async def feed(send: Any) -> None:
+    def decode(self, request: Request) -> Call:
+        return Call("alphabet", {}, trio.current_time())
+
+    async def perform(self, call: Call) -> StreamReply:
+        async def feed(send: Send) -> None:
             for piece in (b"a", b"b", b"c"):
                 await send(piece)
 
-        return await CutStream(2).play(None, Host(StreamReply(feed)))  # type: ignore[arg-type, return-value]
+        return StreamReply(feed)
 
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+async def test_a_stream_is_cut_after_n_pieces(after: int, autojump_clock: trio.testing.MockClock) -> None:
+    """The client gets n pieces and then a broken end."""
     async with trio.open_nursery() as nursery:
-        client = connect_memory(nursery, lambda stream: serve_http(handler, stream))
+        fake = Alphabet()
+        fake.faults.add(CutStream(after))
+        client = connect_memory(nursery, fake.serve)
         await client.start("GET", "/")
-        assert [await client.piece(), await client.piece()] == [b"a", b"b"]
+        received = [await client.piece() for _ in range(after)]
+        assert received == [b"a", b"b"][:after]
         with pytest.raises(Lost):
             await client.piece()
-
-
-@define
-class Host:
-    answer: StreamReply
-
-    async def perform(self, call: object) -> StreamReply:
-        return self.answer
 
 
 # --- the door ---------------------------------------------------------------------------------------------------------
@@ -241,7 +244,7 @@ async def test_refusing_ends_idle_kept_connections_only(autojump_clock: trio.tes
         with pytest.raises(Lost):
             await scene.send("3")
         assert scene.fake.door.refused == 1
-        assert (await busy._event()).status_code == 200
+        assert (await busy.head()).status == 200
         await trio.sleep(11)
         assert not scene.fake.refusing
         await scene.send("4")
@@ -268,7 +271,7 @@ async def test_an_outage_ends_everything(autojump_clock: trio.testing.MockClock)
         await trio.sleep(1)
         scene.fake.outage(60)
         with pytest.raises(Lost):
-            await poller._event() and await poller.piece()
+            await poller.head()
         await scene.fake.door.wait_open()
         assert trio.current_time() == pytest.approx(61)
 

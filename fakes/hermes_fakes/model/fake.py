@@ -122,7 +122,7 @@ class ModelFake(Server[ModelRequest], Verbs):
             entries = [{"id": name, "object": "model", "created": 0, "owned_by": "fake"} for name in self.models]
             return json_reply({"object": "list", "data": entries})
         script = self._choose(call)
-        player = Player(script, call, next(self._numbers), int(self._epoch + call.time))
+        player = Player(script, call, next(self._numbers), int(self._epoch + call.time), self.changed)
         self.changed()
         if script.failure is not None or not call.streams:
             answer = await unless_gone(call.gone, partial(self._answer_whole, player))

@@ -7,6 +7,7 @@ that waits first sends nothing at all until then, except the head of the HTTP an
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import trio
@@ -42,6 +43,8 @@ class Player:
     number: int
     """Of the completion; it makes the ids."""
     created: int
+    changed: Callable[[], None]
+    """Called after each delta."""
     spoken: int = 0
     """Characters so far; they stand for tokens in the usage."""
     tool_calls: int = 0
@@ -72,6 +75,7 @@ class Player:
                     for delta in self._deltas(step):
                         await self._send_chunk(send, delta)
                         self.request.deltas += 1
+                        self.changed()
                         await self._check_limit(send)
                 case Raw():
                     await send(step.data)

@@ -33,6 +33,8 @@ from hermes_fakes.telegram.values import UPGRADED, Accepted, ApiError, Chat, Scr
 DEFAULT_TOKEN = "123456:fake-token"
 DEFAULT_EPOCH = 1_800_000_000.0
 """Unix time at which a fake begins unless told otherwise: a fixed one, so that runs are alike."""
+GENERAL = 1
+"""The thread of a forum that always exists; messages to it carry no thread id."""
 
 _PATH = re.compile(r"/bot(?P<token>[^/]+)/(?P<method>[^/]+)")
 _FILE_PATH = re.compile(r"/file/bot(?P<token>[^/]+)/(?P<path>.+)")
@@ -92,8 +94,8 @@ class TelegramFake(Server[TelegramCall]):
 
     def topic(self, forum: Chat, name: str) -> int:
         """A new topic of the forum; returns its message_thread_id."""
-        thread = self._store.next_message_id(forum) + 1
-        self._store.next_message_id(forum)
+        while (thread := self._store.next_message_id(forum)) == GENERAL:
+            pass
         forum.threads[thread] = name
         return thread
 

@@ -46,8 +46,10 @@ class User:
     @property
     def last(self) -> ScreenMessage:
         """The newest visible message of this user, in any chat."""
-        mine = [m for chat in self._store.chats.values() for m in chat.messages.values() if m.sender == self.id]
-        return max(mine, key=lambda message: (message.date, message.message_id))
+        for chat_id, message_id in reversed(self._store.written.get(self.id, [])):
+            if (message := self._store.chats[chat_id].messages.get(message_id)) is not None:
+                return message
+        raise AssertionError(f"{self.name} has written nothing that is still visible")
 
     # --- writing --------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,8 @@ class Store:
     commands: dict[tuple[str, str], list[JSON]] = field(factory=dict)
     webhook: str = ""
     """Its URL; empty: none."""
+    written: dict[int, list[tuple[int, int]]] = field(factory=dict)
+    """Of every sender: chat id and message id of all messages, oldest first."""
     _counters: dict[int, Iterator[int]] = field(factory=dict)
     _born: float | None = None
 
@@ -82,6 +84,7 @@ class Store:
             **details,
         )
         chat.messages[message.message_id] = message
+        self.written.setdefault(sender, []).append((chat.id, message.message_id))
         return message
 
     def change(self, message: ScreenMessage, **changes: Any) -> ScreenMessage:
