@@ -76,10 +76,9 @@ def check_spans(body: Body) -> None:
         covered = body.text[span.start : span.start + span.length]
         assert 0 <= span.start < span.start + span.length <= len(body.text)
         assert covered == covered.rstrip()
-        if span.kind in ("pre", "quote"):
+        if covered != covered.lstrip():  # the indentation of code, and a quote around it
+            assert span.start in {pre.start for pre in body.spans if pre.kind == "pre"}
             assert covered.split("\n")[0].strip()
-        else:
-            assert covered == covered.lstrip()
     for outer, inner in combinations(body.spans, 2):
         apart = inner.start >= outer.start + outer.length
         assert apart or inner.start + inner.length <= outer.start + outer.length
@@ -123,6 +122,8 @@ def check_spans(body: Body) -> None:
         ("- ```\n  b\n  ```", "•\nb", [("pre", "b")]),
         ("```py a.py\nb\n```", "a.py\nb", [("pre", "b")]),
         ("&lt;b&gt; &amp;", "<b> &", []),
+        ("&nbsp;**x**&nbsp;", "x", [("bold", "x")]),
+        ("&nbsp;\n\n```\n  x\n```", "  x", [("pre", "  x")]),
     ],
 )
 def test_rendering(markdown: str, text: str, spans: list[tuple[str, str]]) -> None:
@@ -133,10 +134,10 @@ def test_rendering(markdown: str, text: str, spans: list[tuple[str, str]]) -> No
 
 def test_arguments() -> None:
     """A link knows its address and a code block its language."""
-    body = render("[a](http://x/(y)) ![b](http://z)\n```c++ main.cpp\nint x;\n```\n```\nplain\n```")
+    body = render("[a](http://x/(y)) ![b](<http://grün.de/a ß>)\n```c++ main.cpp\nint x;\n```\n```\nplain\n```")
     assert [(span.kind, span.argument) for span in body.spans] == [
         ("link", "http://x/(y)"),
-        ("link", "http://z"),
+        ("link", "http://grün.de/a%20ß"),
         ("pre", "c++"),
         ("pre", ""),
     ]
@@ -263,6 +264,8 @@ def test_equal_previews() -> None:
 @example("\ud83d\ude00\ud83d")
 @example("\u00a0\u00a0x")
 @example("\x85\u2028a")
+@example(">\x850")
+@example("> ```\n>   x")
 def test_any_text_renders(text: str) -> None:
     """Nothing raises, the promises about spans hold, and the text is empty only when there is nothing to see."""
     body = render(text)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
@@ -38,6 +39,7 @@ _MARKS = {"em": "italic", "strong": "bold", "s": "strike"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BARE_ADDRESS = re.compile(r"://[^\s<>\[\]()`\"'*\\]*[^\s<>\[\]()`\"'*\\_~.,;:!?]")
 _UNDERLINE = re.compile(r"(=+|-+)[ \t]*$")
+_SPACE = re.compile(r"\s")
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~\s]+")
 _WORDS = re.compile(r"[^\W_]")
 
@@ -64,12 +66,21 @@ def is_blank(text: str | Body) -> bool:
     return not any(has_visible(line) for line in body.text.split("\n") if line != RULE)
 
 
+class _Parser(MarkdownIt):
+    """Leaves an address as it was written: encoded letters and hosts are no words."""
+
+    def normalizeLink(self, url: str) -> str:
+        return _SPACE.sub(lambda space: quote(space.group()), url)
+
+    def normalizeLinkText(self, link: str) -> str:
+        return link
+
+
 @cache
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_NESTING})
+    parser = _Parser("commonmark", {"html": False, "maxNesting": _MAX_NESTING})
     parser.enable(["table", "strikethrough"]).disable(["reference"])
     parser.inline.ruler.before("newline", "bare_address", _bare_address)
-    parser.normalizeLinkText = lambda link: link  # type: ignore[method-assign]  # an address is shown as written
     return parser
 
 

@@ -218,16 +218,24 @@ def _slice(body: Body, start: int, end: int, max_spans: int | None) -> Body:
 def tidy_spans(text: str, spans: Sequence[tuple[int, int, str, str]]) -> tuple[Span, ...]:
     """Spans from (start, end, kind, argument): sorted, the outer first, never empty, no white space at their ends.
 
-    A `pre` keeps the indentation of its first line, and so does a `quote` around it.
+    Only a `pre` keeps the indentation of its first line, and with it a span that begins there. Of spans over the same
+    text the order is kept.
     """
+    code = [start + _margin(text[start:end]) for start, end, kind, _ in spans if kind == "pre"]
     kept: list[Span] = []
     for start, end, kind, argument in spans:
         inner = text[start:end]
-        body = inner.lstrip()
-        if not body:
+        if not inner or inner.isspace():
             continue
-        lead = len(inner) - len(body)
-        if kind in ("pre", "quote"):
-            lead = max((match.end() for match in _LINE.finditer(inner, 0, lead)), default=0)
-        kept.append(Span(start + lead, len(inner.rstrip()) - lead, kind, argument))
+        lead = len(inner) - len(inner.lstrip())
+        first = start + (_margin(inner) if kind == "pre" else lead)
+        if lead:
+            first = min([first, *(begin for begin in code if start <= begin < first)])
+        kept.append(Span(first, start + len(inner.rstrip()) - first, kind, argument))
     return tuple(sorted(kept, key=lambda span: (span.start, -span.length)))
+
+
+def _margin(code: str) -> int:
+    """The length of the blank lines before the first line of a code block."""
+    lead = len(code) - len(code.lstrip())
+    return max((match.end() for match in _LINE.finditer(code, 0, lead)), default=0)
