@@ -65,8 +65,9 @@ class Effect(Protocol):
 class Refuse:
     """The call takes effect and is answered; then kept connections end and new ones are refused for `seconds`.
 
-    So the *next* request meets a closed door: nothing of it can have left. With `everything` connections in the
-    middle of an answer end as well, this one included.
+    So the *next* request meets a closed door: nothing of it can have left. The answer says that its connection is not
+    kept, lest the next request race against the close. With `everything` connections in the middle of an answer end as
+    well, this one included.
     """
 
     seconds: float
@@ -78,6 +79,8 @@ class Refuse:
             host.outage(self.seconds)
         else:
             host.refuse(self.seconds)
+        if isinstance(answer, Reply):
+            return Reply(answer.status, answer.body, (*answer.headers, ("connection", "close")))
         return answer
 
 

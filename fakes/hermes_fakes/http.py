@@ -158,8 +158,8 @@ async def serve_http(
 ) -> None:
     """Answers requests on the stream until either side ends it, and closes it.
 
-    `connections` holds the connection while it is open. `answered` runs after each answer. Cancelled: the stream is closed, an open answer stays
-    incomplete. Raises only what the handler raises.
+    `connections` holds the connection while it is open. `answered` runs after each answer. Cancelled: the stream is
+    closed, an open answer stays incomplete. Raises only what the handler raises.
     """
     connection = Connection(stream)
     known = set() if connections is None else connections

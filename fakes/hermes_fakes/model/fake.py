@@ -60,6 +60,7 @@ class ModelFake(Server[ModelRequest], Verbs):
         self.held: list[trio.Event] = []
         """What the scripts of the control interface wait for."""
         self._epoch = epoch
+        self._born: float | None = None
         self._numbers = itertools.count(1)
 
     def script(self) -> Script:
@@ -122,7 +123,7 @@ class ModelFake(Server[ModelRequest], Verbs):
             entries = [{"id": name, "object": "model", "created": 0, "owned_by": "fake"} for name in self.models]
             return json_reply({"object": "list", "data": entries})
         script = self._choose(call)
-        player = Player(script, call, next(self._numbers), int(self._epoch + call.time), self.changed)
+        player = Player(script, call, next(self._numbers), self._created(call), self.changed)
         self.changed()
         if script.failure is not None or not call.streams:
             answer = await unless_gone(call.gone, partial(self._answer_whole, player))
@@ -155,6 +156,12 @@ class ModelFake(Server[ModelRequest], Verbs):
         words = text or ("Rate limit reached" if status == 429 else "The server had an error.")
         headers = (("retry-after", str(retry_after)),) if retry_after is not None else ()
         return _error(status, words, code=_CODES.get(status), headers=headers)
+
+    def _created(self, call: ModelRequest) -> int:
+        """Unix time of a completion; the first request comes at the epoch."""
+        if self._born is None:
+            self._born = call.time
+        return int(self._epoch + call.time - self._born)
 
     def _choose(self, request: ModelRequest) -> Script:
         if self.queue:
