@@ -145,6 +145,11 @@ class Server(Generic[C]):
 
     # --- for everyone ---------------------------------------------------------------------------------------------
 
+    @property
+    def due(self) -> int:
+        """How many effects are still to come by themselves (`later`)."""
+        return len(self._nursery.child_tasks) if self._nursery is not None else 0
+
     async def serve(self, stream: trio.abc.Stream) -> None:
         """Serves one connection until either side ends it. Over memory streams or sockets."""
         if self.door.refusing:

@@ -65,6 +65,11 @@ class Updates:
     _last_time: float = float("-inf")
     _next_conflict: float = float("-inf")
 
+    @property
+    def waiting(self) -> int:
+        """How many updates a poll would still get or has not confirmed, redeliveries included."""
+        return len(self.pending) + len(self._again)
+
     def put(self, kind: str, payload: JSON) -> int:
         """Queues an update and returns its id. A kind that is not allowed is lost, but keeps its id."""
         number = next(self.ids)
