@@ -266,7 +266,7 @@ def _vanish(view: View, post: Post) -> View:
 def _fix(view: View, post: Post, step: Edit) -> View:
     """The post can never be edited again: it stays if it shows its part, else a new one takes its place."""
     if post.confirmed == step.ordinal:
-        return _put(view, evolve(post, uneditable=True))
+        return _put(view, evolve(post, uneditable=True, loose=frozenset()))
     return evolve(_put(view, evolve(post, state=PostState.SURPLUS)), outright=True)
 
 
@@ -280,7 +280,7 @@ def _give_way(view: View, post: Post, step: Create | Edit, reason: Reason, wire:
     if not _is_current(view, body, ordinal, wire):
         return view
     form = view.forms[ordinal]
-    if reason is Reason.TOO_LONG and form < Form.NOTED and post.confirmed is None:
+    if reason is Reason.TOO_LONG and form < Form.NOTED and post.confirmed != ordinal:
         return evolve(view, oversized=ordinal)
     view = _reform(view, ordinal, Form(form + 1))
     if form < Form.NOTED:

@@ -191,8 +191,7 @@ def _say_again(view: View, wire: Wire, now: float) -> Step | None:
     """An edit of unknown outcome may land on top of the text: once nothing can land any more, say it again."""
     for target in [*targets(view, wire), *map(_withdrawal, unwanted(view))]:
         post = target.post
-        kept = post.uneditable and post.confirmed == target.ordinal
-        if post.loose - {target.body.fingerprint} and not kept:
+        if post.loose - {target.body.fingerprint}:
             settled = post.loose_at + wire.settle
             return Wait(settled) if now < settled else _edit(target, wire, now)
     return None

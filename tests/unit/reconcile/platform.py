@@ -21,6 +21,11 @@ LATENESS = 25.0
 FAULTS = ("nothing left", "rate limited", "lost", "no answer", "no answer", "late", "late", "late")
 
 
+def look(body: Body) -> str:
+    """What a user sees of a body: its text, with a star when there is markup."""
+    return body.text + "*" * bool(body.spans)
+
+
 class Message:
     """What stands on the screen."""
 
@@ -147,7 +152,7 @@ class Platform:
         message = f"m{self.count:06}"
         self.messages[message] = Message(post.key, post.body)
         self.keys[post.key] = (message, self.t)
-        self.note("    screen: +", message, post.body.text)
+        self.note("    screen: +", message, look(post.body))
         return Accepted(message)
 
     def edit(self, step: Edit) -> Outcome:
@@ -160,7 +165,7 @@ class Platform:
         if refusal := self.takes(step.body):
             return refusal
         self.messages[message].body = step.body
-        self.note("    screen: =", message, step.body.text)
+        self.note("    screen: =", message, look(step.body))
         return Accepted(message)
 
     def delete(self, step: Delete) -> Outcome:

@@ -229,7 +229,8 @@ class Run:
             self.platform.note("  operator", self.operator, view.id)
             released = self.operator == "releases"
             self.commit(self.core.release(view, self.now) if released else self.core.drop(view))
-            self.judge.operated.add(view.id)
+            self.judge.operated.setdefault(view.id, 0)
+            self.judge.operated[view.id] += released
             self.disturbed()
 
     # -- the process ---------------------------------------------------------------------------------------------
@@ -347,17 +348,23 @@ class Run:
     def change_rows(self, view: Any, step: Step) -> None:
         """A step without a request."""
         if isinstance(step, Resplit):
-            pieces = split(view.parts[step.ordinal])
-            if view.final and len(pieces) > 1:
-                self.expected[view.id][step.ordinal : step.ordinal + 1] = pieces
-                self.judge.split(view.id, step.ordinal, len(pieces) - 1)
-            self.commit(self.core.resplit(view, step.ordinal, pieces))
+            self.resplit(view, step.ordinal)
             return
         after = self.core.apply(view, step, None, self.wire, self.now)
         if isinstance(step, Expire):
             self.judge.expired(view, after)
             self.disturbed()
         self.commit(after)
+
+    def resplit(self, view: Any, ordinal: int) -> None:
+        """The lane splits a part; meanwhile the turn may have said something else."""
+        pieces = split(view.parts[ordinal])
+        if view.final and len(pieces) > 1:
+            self.expected[view.id][ordinal : ordinal + 1] = pieces
+            self.judge.split(view.id, ordinal, len(pieces) - 1)
+        if not view.final and self.rng.random() < 0.5:
+            self.platform.advance(self.platform.t + self.rng.choice([0.1, 3]))
+        self.commit(self.core.resplit(self.memory[view.id], ordinal, pieces))
 
     def record(self, name: str, outcome: Outcome) -> None:
         """What one obligation learned and all of the address, or of the chat, have to know."""

@@ -12,7 +12,7 @@ from hermes_trio.delivery.steps import Create, Doubt, Edit, Expire, Lookup, Requ
 from hermes_trio.platforms.outcomes import Accepted, Outcome, Reason, Refused, Unknown
 from hermes_trio.text.body import Body
 
-from .platform import SERVER_WINDOW
+from .platform import SERVER_WINDOW, look
 
 if TYPE_CHECKING:
     from .run import Run
@@ -39,8 +39,8 @@ def describe(step: Step) -> str:
 def said(step: Request) -> str:
     """The text that a request carries."""
     if isinstance(step, Edit):
-        return step.body.text
-    return step.post.body.text if isinstance(step, Create) and step.post.body else ""
+        return look(step.body)
+    return look(step.post.body) if isinstance(step, Create) and step.post.body else ""
 
 
 class Judge:
@@ -66,7 +66,8 @@ class Judge:
         """What users deleted: obligation, text, was it confirmed, message."""
         self.closed: tuple[float, int, int] = (-inf, 0, 0)
         """A rate limit that was recorded: until when, in which life, after how many steps of the clock."""
-        self.operated: set[str] = set()
+        self.operated: dict[str, int] = {}
+        """What the operator decided about, and how often it was released."""
         self.kept: dict[str, int] = {}
         """Of each expired obligation: how many of its parts were on screen."""
         self.notice_due: dict[str, bool] = {}
@@ -76,7 +77,7 @@ class Judge:
     # -- while it runs -------------------------------------------------------------------------------------------
 
     def choice(self, chosen: Any) -> None:
-        """What may go on does; finals and control before previews; what waits with all parts shown holds up nothing."""
+        """What may go on does; finals and control before previews; what is all shown and waits holds up nothing."""
         views = [view for view in self.run.memory.values() if not view.ended]
         begun = [view for view in views if not view.reply and view.posts and not self.all_shown(view)]
         streaming = False
@@ -111,11 +112,11 @@ class Judge:
         for post in view.posts:
             message = self.platform.messages.get(post.message_id)
             if message and post.shown not in (None, message.body.fingerprint):
-                raise Wrong(f"{post.key}: settled, but the screen shows {message.body.text}")
+                raise Wrong(f"{post.key}: settled, but the screen shows {look(message.body)}")
             for time, kind, key, body in self.platform.pending:
                 landing = time > self.platform.t and kind is Edit and key == post.key and body is not None
                 if landing and body.fingerprint != post.shown and post.message_id not in self.platform.locked:
-                    raise Wrong(f"{view.id}: settled, but {body.text} is still under way")
+                    raise Wrong(f"{view.id}: settled, but {look(body)} is still under way")
 
     def split(self, name: str, ordinal: int, more: int) -> None:
         """A part became several: what is known of the later ones moves."""
@@ -237,9 +238,9 @@ class Judge:
         for target in self.core.targets(view, self.wire):
             if target.post.message_id == message and target.post.confirmed == target.ordinal:
                 sure = True
-                self.deleted.append((name, target.body.text, True, message))
-        self.deleted.append((name, shown.body.text, False, message))
-        self.platform.note("  user deletes", message, shown.body.text, "confirmed" if sure else "unconfirmed")
+                self.deleted.append((name, look(target.body), True, message))
+        self.deleted.append((name, look(shown.body), False, message))
+        self.platform.note("  user deletes", message, look(shown.body), "confirmed" if sure else "unconfirmed")
 
     # -- at the end ----------------------------------------------------------------------------------------------
 
@@ -283,7 +284,9 @@ class Judge:
         unshowable = False
         for ordinal, part in enumerate(expected):
             texts = [part, part.plain(), Body(f"[part {ordinal + 1} could not be shown]")]
-            text = next((text.text for text in texts if not self.platform.takes(text)), None)
+            if view.ended == "delivered" and "L" in part.text:
+                raise Wrong(f"{part.text}: was not split")
+            text = next((look(text) for text in texts if not self.platform.takes(text)), None)
             if text is None:
                 unshowable = True
             else:
@@ -303,7 +306,7 @@ class Judge:
         if self.platform.undeletable or not self.wire.deletes:
             stuck |= {message for message in self.platform.locked if message not in ours}
         return {
-            message: shown.body.text
+            message: look(shown.body)
             for message, shown in self.platform.messages.items()
             if shown.key.split(".")[0] == view.id and message not in stuck
         }
@@ -330,7 +333,7 @@ class Judge:
             del screen[message]
         if len(plain) > 1:
             raise Wrong(f"{text}: {len(plain)} unmarked copies")
-        if len(marked) > wire.marked_copies + view.allowance:
+        if len(marked) > wire.marked_copies + self.operated.get(view.id, 0):
             raise Wrong(f"{text}: {len(marked)} marked copies")
         if marked and wire.lookup:
             raise Wrong(f"{text}: marked on a wire with look-up")
@@ -339,9 +342,15 @@ class Judge:
         if marked and wire.key_window and all(map(self.in_window, self.fates.get((view.id, ordinal), ()))):
             raise Wrong(f"{text}: marked inside the key window")
         self.loss(view, ordinal, text, plain + marked)
+        if view.id in self.kept:
+            return [
+                post.message_id
+                for post in view.posts
+                if post.confirmed == ordinal and post.message_id in plain + marked
+            ]
         ours = {post.message_id for post in view.posts}
         doubted = any(post.state == "doubtful" and post.ordinal == ordinal for post in view.posts)
-        return [m for m in plain + marked if m in ours or not (doubted or view.id in self.kept)]
+        return [m for m in plain + marked if m in ours or not doubted]
 
     def loss(self, view: Any, ordinal: int, text: str, copies: list[str]) -> None:
         """A part that is not there was deleted by a user, or its obligation is held, or was given up before it."""
@@ -382,7 +391,7 @@ class Judge:
             mine = [fates for (name, _), fates in self.fates.items() if name == view.id]
             counts = [sum(not unseen for unseen in fates.values()) for fates in mine]
             reserved = self.wire.edits and not view.outright
-            if self.wire.lookup or reserved or max(counts) <= self.wire.marked_copies + view.allowance:
+            if self.wire.lookup or reserved or max(counts) <= self.wire.marked_copies + self.operated.get(view.id, 0):
                 raise Wrong(f"{view.id}: held after {max(counts)} copies")
         elif view.ended == "abandoned":
             stuck = self.platform.undeletable and (self.platform.no_notes or self.platform.locked)
