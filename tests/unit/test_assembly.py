@@ -110,6 +110,7 @@ def test_length_is_truncated() -> None:
         text("abc") + sse(delta("stop"), {"choices": [], "usage": {"prompt_tokens": 1}}) + DONE,
         text("abc") + sse(delta("stop"), delta(None, content="")),
         text("abc") + sse(delta("stop")) + b"data: {cut",
+        text("abc") + sse(delta("stop")) + b"data: {cut\n\n" + DONE,
         text("abc") + sse(delta("stop"), {"error": {"message": "late"}}),
     ],
 )

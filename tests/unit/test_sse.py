@@ -27,6 +27,13 @@ def test_every_line_end(end: bytes) -> None:
     assert data(end.join([b"data: a", b"data:b", b"", b"data:  c", b"", b""])) == ["a\nb", " c"]
 
 
+def test_a_cut_line_end_is_one() -> None:
+    """P-03: a CRLF that is cut in two ends one line, not two; a CR and an LF that belong to two lines end two."""
+    assert data(b"data: a\r", b"\ndata: b\r", b"\n\r", b"\n") == ["a\nb"]
+    assert data(b"data: a\r", b"", b"\ndata: b") == ["a\nb"]
+    assert data(b"data: a\r\r", b"\ndata: b") == ["a", "b"]
+
+
 def test_other_separators_are_text() -> None:
     """U+2028, U+0085, vertical tab and form feed do not end a line."""
     text = "a\u2028b\u0085c\x0bd\x0ce\x1cf"
@@ -88,6 +95,8 @@ def test_broken_utf8_is_replaced() -> None:
 PIECES = st.sampled_from(
     [
         "data: ",
+        "data: x",
+        "\r\ndata: y",
         "data:",
         "event: x",
         "id: 1",
