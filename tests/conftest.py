@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from hypothesis import Phase, settings
 
 SOAK = os.environ.get("SOAK") == "1"
 PROCESS = Path(__file__).parent / "process"
+HANGING = 240
+"""Seconds after which a test is taken for hanging: a task that waits for ever spins under a clock that jumps."""
 
 # What several test files share stands in tests/support and is imported by its plain name.
 sys.path.insert(0, str(Path(__file__).parent / "support"))
@@ -37,3 +41,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.is_relative_to(PROCESS) and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group("process"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fails a test that hangs, so that one of them does not cost the whole run. A campaign may take its time."""
+
+    def interrupt(number: int, frame: object) -> None:
+        pytest.fail(f"the test hangs: {HANGING} s", pytrace=True)
+
+    if item.get_closest_marker("soak"):
+        return (yield)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(HANGING)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

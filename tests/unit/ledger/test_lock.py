@@ -184,6 +184,13 @@ def test_a_missing_directory_is_made(tmp_path: Path) -> None:
     assert path.parent.stat().st_mode & 0o077 == 0
 
 
+def test_a_stale_name_is_replaced(path: Path) -> None:
+    """Whatever an earlier owner left in the file, the name that a refused process reads is the present owner's."""
+    path.write_text("pid 4194304 since a long time ago, " * 10)
+    with hold_lock(path):
+        assert re.fullmatch(rf"pid {os.getpid()} since [-0-9: +]+\n", path.read_text())
+
+
 def test_an_impossible_place_is_no_lock(tmp_path: Path) -> None:
     """Where no lock file can be made the error is the system's, and not that somebody else holds it."""
     (tmp_path / "file").write_text("")

@@ -91,10 +91,11 @@ async def test_a_cancelled_owner_commits_nothing_more(tmp_path: Path) -> None:
 async def test_one_thread_owns_the_connection() -> None:
     """Opening, every call and closing happen on one thread, which is not trio's and ends with the block."""
     threads: set[threading.Thread] = set()
+    closed: list[threading.Thread] = []
 
     class Watched(sqlite3.Connection):
         def close(self) -> None:
-            threads.add(threading.current_thread())
+            closed.append(threading.current_thread())
             super().close()
 
     def opener() -> sqlite3.Connection:
@@ -109,6 +110,7 @@ async def test_one_thread_owns_the_connection() -> None:
             for _ in range(3):
                 await ledger.commit(call)
     (thread,) = threads
+    assert closed == [thread], "the connection is closed when the block ends"
     assert thread is not threading.current_thread()
     thread.join(10)
     assert not thread.is_alive()

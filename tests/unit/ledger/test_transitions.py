@@ -34,7 +34,7 @@ ARROWS = {
     "inbox": """
         queued begin running        queued consume consumed      queued drop dropped        queued answer answered
         running answer answered     running fail failed          running interrupt interrupted
-        running stop stopped        consumed return queued
+        running stop stopped
     """,
     "turns": """
         running answer answered     running fail failed          running interrupt interrupted
