@@ -29,9 +29,12 @@ from hermes_trio.clock import Clock, Ids, SystemClock, random_id
 from hermes_trio.config import Config, ModelConfig, PlatformConfig, TelegramConfig
 from hermes_trio.conversation import notices
 from hermes_trio.conversation.actor import Conversations
+from hermes_trio.conversation.admission import Rules
+from hermes_trio.conversation.commands import Facts
+from hermes_trio.conversation.handlers import REGISTRY
 from hermes_trio.conversation.ingress import Ingress
 from hermes_trio.conversation.supervisor import Supervisor
-from hermes_trio.conversation.turn import TurnRunner, TurnSettings
+from hermes_trio.conversation.turn import TurnPorts, TurnRunner, TurnSettings
 from hermes_trio.delivery.account import Account
 from hermes_trio.delivery.courier import Courier
 from hermes_trio.delivery.lane import Notices
@@ -46,6 +49,7 @@ from hermes_trio.platforms.base import Capabilities, Platform
 from hermes_trio.platforms.telegram import TelegramPlatform
 from hermes_trio.tools.base import Tool
 from hermes_trio.tools.clock import ClockTool
+from hermes_trio.tools.terminal import TerminalTool
 
 LOCK_NAME = "state.db.lock"
 MAX_BACKOFF_DOWN = 5.0
@@ -61,7 +65,6 @@ OpenExecutor = Callable[[Path, Clock], AbstractAsyncContextManager[Executor]]
 @asynccontextmanager
 async def _open_disk(data_dir: Path, clock: Clock) -> AsyncIterator[Executor]:
     """The executor of a real database in `data_dir`, under its lock."""
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with hold_lock(data_dir / LOCK_NAME):
         async with open_thread_executor(partial(connect, data_dir / FILE_NAME), clock.now) as executor:
             yield executor
@@ -137,9 +140,10 @@ async def open_runtime(
             name: Account(name, platform, _wire(platform.capabilities, config), config.delivery.expire)
             for name, platform in {**configured, **(platforms or {})}.items()
         }
+        models = _models(config.model, client) if model is None else {model.name: model}
         agent = Agent(
-            model or _model(config.model, client),
-            {tool.spec.name: tool for tool in ([ClockTool()] if tools is None else tools)},
+            _first(models),
+            {tool.spec.name: tool for tool in (_tools(config) if tools is None else tools)},
             config.model.retries,
             ports.chance,
         )
@@ -148,7 +152,9 @@ async def open_runtime(
         await courier.recover(life.stepped)
         nursery.start_soon(courier.run, name="courier")
         turns: trio.Nursery = await nursery.start(_hold_nursery, name="conversations")
-        settings = TurnSettings(config.chat.system, config.chat.stream)
+        reserve_control = config.delivery.reserve == "all"
+        settings = TurnSettings(config.chat.system, config.chat.stream, config.model.context, reserve_control)
+        shared = TurnPorts(ledger, courier, ports.clock, ports.ids, agent, models, settings)
         conversations = Conversations(
             turns,
             ledger,
@@ -157,7 +163,7 @@ async def open_runtime(
             ports.ids,
             config.access.rules,
             known,
-            lambda account: TurnRunner(ledger, courier, ports.clock, account, agent, settings),
+            partial(TurnRunner, shared),
             reserve=config.delivery.reserve != "off",
             previous_death=life.last_commit,
         )
@@ -165,15 +171,16 @@ async def open_runtime(
         receiving: trio.Nursery = await nursery.start(_hold_nursery, name="receiving")
         for account in known.values():
             supervisor = Supervisor(account.name, account.platform, ports.chance)
+            rules = _rules(account, config, tuple(models))
             ingress = Ingress(
                 ledger,
                 ports.clock,
-                account,
+                ports.ids,
                 config.access.rules,
+                rules,
                 courier,
                 conversations,
-                reserve=config.delivery.reserve == "all",
-                completed=supervisor.completed,
+                supervisor.completed,
             )
             receiving.start_soon(
                 supervisor.run, ingress, partial(courier.trouble, account), name=f"account {account.name}"
@@ -207,10 +214,35 @@ def _platform(name: str, table: PlatformConfig, client: HttpClient, settle: floa
     raise AssertionError(f"no adapter for {type(table).__name__}")
 
 
-def _model(table: ModelConfig, client: HttpClient) -> Model:
-    """The model of a `[model]` table, with its fallbacks."""
-    models = tuple(_one_model(each, client) for each in (table, *table.fallback))
-    return models[0] if len(models) == 1 else FallbackModel(models)
+def _models(table: ModelConfig, client: HttpClient) -> Mapping[str, Model]:
+    """The models of a `[model]` table by name, the configured one first."""
+    return {model.name: model for model in (_one_model(each, client) for each in (table, *table.fallback))}
+
+
+def _first(models: Mapping[str, Model]) -> Model:
+    """The model that answers unless a session chose another: the configured one, with its fallbacks."""
+    listed = tuple(models.values())
+    return listed[0] if len(listed) == 1 else FallbackModel(listed)
+
+
+def _tools(config: Config) -> Sequence[Tool]:
+    """The built-in tools that the configuration allows."""
+    terminal = config.tools.terminal
+    return [ClockTool(), *([TerminalTool(terminal.directory, terminal.timeout)] if terminal.enabled else [])]
+
+
+def _rules(account: Account, config: Config, models: tuple[str, ...]) -> Rules:
+    """How an account admits messages."""
+    table = config.platforms.get(account.name)
+    busy = config.chat.busy if table is None or table.busy is None else table.busy
+    return Rules(
+        account=account,
+        registry=REGISTRY,
+        facts=Facts(config.access.rules, models, busy),
+        reserve=config.delivery.reserve == "all",
+        always=config.chat.groups == "always",
+        others_interrupt=config.chat.others_interrupt,
+    )
 
 
 def _one_model(table: ModelConfig, client: HttpClient) -> Model:

@@ -53,6 +53,9 @@ class Journal(Protocol):
     async def result(self, call: ToolCall, content: str) -> None:
         """The call ended."""
 
+    async def steered(self) -> Sequence[str]:
+        """What the user has said to the running turn since the last look; it is in the transcript from now on."""
+
     def show(self, preview: Callable[[], str]) -> None:
         """What the user may see now, as Markdown; the latest replaces the earlier ones. Never blocks.
 
@@ -120,6 +123,7 @@ class Agent:
         run = _Run(self, journal, context)
         if open_calls:
             request += await run.perform(open_calls)
+            request += await run.listen()
         for _ in range(MAX_STEPS):
             completion = await run.ask(tuple(request))
             if isinstance(completion, NoAnswer):
@@ -130,6 +134,7 @@ class Agent:
             run.keep(completion.text)
             request.append(Message("assistant", completion.text, tool_calls=completion.tool_calls))
             request += await run.perform(completion.tool_calls)
+            request += await run.listen()
         return NoAnswer(NoAnswerKind.ENDLESS, f"no answer after {MAX_STEPS} requests", "", run.usage)
 
 
@@ -219,6 +224,10 @@ class _Run:
             results.append(Message("tool", content, tool_call_id=call.id, name=call.name))
         self._progress = {}
         return results
+
+    async def listen(self) -> list[Message]:
+        """What the user has said meanwhile."""
+        return [Message("user", text) for text in await self._journal.steered()]
 
     async def _call(self, call: ToolCall) -> str:
         """The result of one call, whatever happens."""

@@ -19,6 +19,8 @@ from hermes_trio.config.schema import (
     PlatformConfig,
     ShutdownConfig,
     TelegramConfig,
+    TerminalConfig,
+    ToolsConfig,
 )
 from hermes_trio.config.secret import Secret
 
@@ -40,6 +42,8 @@ __all__ = [
     "Secret",
     "ShutdownConfig",
     "TelegramConfig",
+    "TerminalConfig",
+    "ToolsConfig",
     "default_config_path",
     "load_config",
     "parse_config",

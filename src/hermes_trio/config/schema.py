@@ -82,6 +82,12 @@ class ModelConfig(Checked):
         "How often a failed request is repeated before the next model is asked, or the user is told.",
         default=2,
     )
+    context: int = value(
+        Whole(0, 100_000_000, "no model reads more"),
+        "How many tokens the model reads; a conversation that comes near it is replaced by a summary. 0: unknown, then "
+        "that happens when the server refuses.",
+        default=0,
+    )
     finish: Literal["required", "optional"] = value(
         Choice(("required", "optional")),
         "Whether the server must say that its answer is complete. With optional, the proper end of the stream is "
@@ -118,6 +124,17 @@ class ChatConfig(Checked):
         "What a message does that arrives while an answer is being written: it ends that answer and is answered "
         "instead, it waits for its turn, or it is handed to the running one.",
         default="interrupt",
+    )
+    groups: Literal["addressed", "always"] = value(
+        Choice(("addressed", "always")),
+        "What is answered where several people speak: what addresses the bot (by a mention, a reply, a command), or "
+        "everything. What is not answered is read by the model as context.",
+        default="addressed",
+    )
+    others_interrupt: bool = value(
+        Flag(),
+        "Whether, where several people speak, the message of one may end the answer to another.",
+        default=False,
     )
     stream: bool = value(Flag(), "Whether a reply is shown while it is being written.", default=True)
     placeholder: str = value(
@@ -190,6 +207,12 @@ class PlatformConfig(Checked):
 
     kind: ClassVar[str]
 
+    busy: Literal["interrupt", "queue", "steer"] | None = value(
+        Choice(("interrupt", "queue", "steer")),
+        "The same as chat.busy, for this account.",
+        default=None,
+        default_in_words="chat.busy",
+    )
     edit_interval: float = value(EDIT_INTERVAL, "The least time between two previews in one chat.", default=1.0)
 
     @property
@@ -259,6 +282,35 @@ KINDS: Mapping[str, type[PlatformConfig]] = MappingProxyType({cls.kind: cls for 
 
 
 @frozen(kw_only=True)
+class TerminalConfig(Checked):
+    """`[tools.terminal]`: the tool that runs shell commands for the model."""
+
+    enabled: bool = value(
+        Flag(),
+        "Whether the model may run shell commands, with all the rights of the bot's own user.",
+        default=False,
+    )
+    directory: Path = value(
+        Directory(),
+        "Where the commands run. A relative one starts at the directory of the file.",
+        default=Factory(lambda: Path.home()),
+        default_in_words="the home directory of the bot's user",
+    )
+    timeout: float = value(
+        Duration(SHORTEST, 86400, "a command that runs for days is a service, not a tool"),
+        "How long one command may run.",
+        default=600.0,
+    )
+
+
+@frozen(kw_only=True)
+class ToolsConfig(Checked):
+    """`[tools]`: what the model may use besides words."""
+
+    terminal: TerminalConfig = table(TerminalConfig, "The tool that runs shell commands; off unless enabled.")
+
+
+@frozen(kw_only=True)
 class ShutdownConfig(Checked):
     """`[shutdown]`: how the program ends."""
 
@@ -309,6 +361,7 @@ class Config(Checked):
         "The bot's accounts. The table's name is the account, in rows, logs and access patterns.",
         converter=lambda platforms: MappingProxyType(dict(platforms)),
     )
+    tools: ToolsConfig = table(ToolsConfig, "What the model may use besides words.")
     shutdown: ShutdownConfig = table(ShutdownConfig, "How the program ends.")
     log: LogConfig = table(LogConfig, "What the program writes about itself, to standard error.")
 

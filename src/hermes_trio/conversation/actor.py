@@ -7,7 +7,8 @@ address.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 import structlog
 import trio
@@ -15,12 +16,16 @@ import trio
 from hermes_trio.access import Access
 from hermes_trio.clock import Clock, Ids
 from hermes_trio.conversation import notices, records
-from hermes_trio.conversation.records import Begun
+from hermes_trio.conversation.records import Begun, Compress, Gathering
 from hermes_trio.conversation.turn import TurnRunner
 from hermes_trio.delivery.account import Account
 from hermes_trio.delivery.courier import Courier
 from hermes_trio.ledger import Ledger
 from hermes_trio.values import Address
+
+LETTING_GO = 2.0
+"""Seconds that a cancelled turn may take to end. One that does not (a tool that hangs in a thread) is left alone: the
+ledger refuses whatever it still does, and the conversation goes on without it."""
 
 log = structlog.get_logger(__name__)
 
@@ -53,8 +58,7 @@ class Conversations:
         self._reserve = reserve
         self._previous_death = previous_death
         """Wall-clock seconds of the latest commit of the incarnation before this one."""
-        self._actors: dict[Address, bool] = {}
-        """Addresses with an actor; whether something arrived since it last looked."""
+        self._actors: dict[Address, _Actor] = {}
         self._idle = trio.Event()
         self._idle.set()
         self._closing = False
@@ -63,11 +67,19 @@ class Conversations:
         """Something arrived at this address. Never blocks."""
         if self._closing or address.account not in self._accounts:
             return
-        if address not in self._actors:
+        actor = self._actors.get(address)
+        if actor is None:
+            actor = self._actors[address] = _Actor(self, address)
             if self._idle.is_set():
                 self._idle = trio.Event()
-            self._nursery.start_soon(self._converse, address, name=f"conversation {address}")
-        self._actors[address] = True
+            self._nursery.start_soon(actor.run, name=f"conversation {address}")
+        actor.woken.set()
+
+    def cancel(self, address: Address, turn: str) -> None:
+        """The ledger says that this turn has ended: what still works for it is cancelled. Never blocks."""
+        actor = self._actors.get(address)
+        if actor is not None:
+            actor.cancel(turn)
 
     async def recover(self) -> None:
         """Wakes every address at which a row waits or a turn was interrupted by the end of the process."""
@@ -77,39 +89,108 @@ class Conversations:
     def close(self) -> None:
         """No further turn begins; what waits is durable. Never blocks."""
         self._closing = True
+        for actor in self._actors.values():
+            actor.woken.set()
 
     async def wait_idle(self) -> None:
         """Returns when no actor is at work."""
         await self._idle.wait()
 
-    async def _converse(self, address: Address) -> None:
-        try:
-            while self._actors[address] and not self._closing:
-                self._actors[address] = False
-                while not self._closing and await self._next(address):
-                    pass
-        finally:
-            del self._actors[address]
-            if not self._actors:
-                self._idle.set()
+    def _ended(self, address: Address) -> None:
+        del self._actors[address]
+        if not self._actors:
+            self._idle.set()
 
-    async def _next(self, address: Address) -> bool:
-        """Runs the next turn of an address; False when none waits there."""
-        account = self._accounts[address.account]
-        begun = await self._ledger.insist(
+    async def _begin(self, address: Address) -> Begun | Gathering | Compress | records.Ended | None:
+        return await self._ledger.insist(
             records.begin_next,
             address,
             self._access,
             self._reserve,
             self._ids(),
             self._ids(),
-            account.plan(notices.GAVE_UP),
+            self._accounts[address.account].plan(notices.GAVE_UP),
             self._previous_death,
             self._clock.now(),
         )
-        if begun is None:
-            return False
-        self._courier.wake(address)
-        if isinstance(begun, Begun):
-            await self._runners[address.account].run(begun)
+
+
+class _Actor:
+    """The conversation at one address."""
+
+    def __init__(self, conversations: Conversations, address: Address) -> None:
+        self._conversations = conversations
+        self._address = address
+        self._scope: trio.CancelScope | None = None
+        self._turn: str | None = None
+        """The turn that runs in the scope."""
+        self._patience: trio.CancelScope | None = None
+        """How long the actor waits for it."""
+        self._over: set[str] = set()
+        """Turns that ended before their scope was there."""
+        self.woken = trio.Event()
+        """Something arrived since it last looked."""
+
+    def cancel(self, turn: str) -> None:
+        """Cancels the scope of this turn, also one that is only about to begin."""
+        if self._turn == turn and self._scope is not None and self._patience is not None:
+            self._scope.cancel()
+            self._patience.deadline = min(self._patience.deadline, trio.current_time() + LETTING_GO)
+        else:
+            self._over.add(turn)
+
+    async def run(self) -> None:
+        """Works until nothing waits at its address."""
+        conversations = self._conversations
+        try:
+            while self.woken.is_set() and not conversations._closing:
+                self.woken = trio.Event()
+                while not conversations._closing and await self._next():
+                    pass
+        finally:
+            conversations._ended(self._address)
+
+    async def _next(self) -> bool:
+        """Does the next thing at its address; False when nothing waits there."""
+        conversations = self._conversations
+        runner = conversations._runners[self._address.account]
+        begun = await conversations._begin(self._address)
+        match begun:
+            case None:
+                return False
+            case Gathering(until):
+                with trio.move_on_after(until - conversations._clock.now()):
+                    await self.woken.wait()
+            case Compress():
+                await runner.compress(begun)
+            case Begun():
+                conversations._courier.wake(self._address)
+                await self._run(begun, partial(runner.run, begun))
+            case _:
+                conversations._courier.wake(self._address)
         return True
+
+    async def _run(self, begun: Begun, work: Callable[[], Awaitable[None]]) -> None:
+        """Runs a turn in a task and a scope of its own, and does not wait for ever for one that was cancelled."""
+        if begun.turn.id in self._over:
+            self._over.discard(begun.turn.id)
+            return
+        self._turn, self._scope, self._patience = begun.turn.id, trio.CancelScope(), trio.CancelScope()
+        ended = trio.Event()
+        self._conversations._nursery.start_soon(_work, self._scope, work, ended, name=f"turn {begun.turn.id}")
+        try:
+            with self._patience:
+                await ended.wait()
+            if not ended.is_set():
+                log.warning("a turn that was ended hangs; it is left alone", turn=begun.turn.id)
+        finally:
+            self._turn = self._scope = self._patience = None
+
+
+async def _work(scope: trio.CancelScope, work: Callable[[], Awaitable[None]], ended: trio.Event) -> None:
+    """The task of a turn."""
+    try:
+        with scope:
+            await work()
+    finally:
+        ended.set()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve
 
-from hermes_trio.conversation.notices import NEVER_FINISHED
+from hermes_trio.conversation.notices import CUT_SHORT, NEVER_FINISHED
 from hermes_trio.ledger.rows import InboxRow, MessageRow
 from hermes_trio.model.base import Message, ToolCall
 from hermes_trio.platforms.base import Attachment
@@ -59,7 +59,8 @@ def _results(rows: Iterable[MessageRow]) -> list[MessageRow]:
 
 def _exchange(row: MessageRow, results: Sequence[MessageRow], running: bool) -> list[Message]:
     by_id = {result.tool_call_id: result for result in results}
-    messages = [Message("assistant", row.content or "", tool_calls=row.tool_calls)]
+    content = f"{row.content or ''} {CUT_SHORT}" if row.interrupted else row.content or ""
+    messages = [Message("assistant", content, tool_calls=row.tool_calls)]
     for call in row.tool_calls:
         result = by_id.get(call.id)
         if result is not None and result.content is None and result.started is None and running:
@@ -69,10 +70,14 @@ def _exchange(row: MessageRow, results: Sequence[MessageRow], running: bool) -> 
     return messages
 
 
-def user_text(row: InboxRow) -> str:
-    """What the model reads of an inbound: its text, behind a line for each thing that came with it."""
+def user_text(row: InboxRow, *, named: bool) -> str:
+    """What the model reads of an inbound: its text, behind a line for each thing that came with it.
+
+    named: where several people speak, behind the name of who says it.
+    """
     lines = [_described(attachment) for attachment in row.attachments]
-    return "\n".join([*lines, row.text]).strip() or "[an empty message]"
+    text = "\n".join([*lines, row.text]).strip() or "[an empty message]"
+    return f"{row.sender_name or row.sender}: {text}" if named and row.shared else text
 
 
 def _described(attachment: Attachment) -> str:

@@ -1,7 +1,8 @@
-"""Ingress: the one place where messages enter, and where it is decided who may speak.
+"""Ingress: the one door for messages, and the one place where it is decided who may speak.
 
-A receive batch, the inbox rows that it becomes and the cursor behind it are one transaction; only then does the
-adapter acknowledge. The rule that must not be broken: a stranger's message leaves no trace but a moved cursor.
+A receive batch is admitted whole, in one transaction (see `admission`); only then does the adapter acknowledge, and
+only then are scopes cancelled and actors woken. The rule that must not be broken: a stranger's message leaves no trace
+but a moved cursor.
 """
 
 from __future__ import annotations
@@ -10,53 +11,16 @@ from collections.abc import Callable
 
 import structlog
 import trio
-from attrs import frozen
 
 from hermes_trio.access import Access
-from hermes_trio.clock import Clock
-from hermes_trio.conversation import notices
+from hermes_trio.clock import Clock, Ids
 from hermes_trio.conversation.actor import Conversations
-from hermes_trio.delivery.account import Account
+from hermes_trio.conversation.admission import Batch, Rules, admit
 from hermes_trio.delivery.courier import Courier
-from hermes_trio.delivery.planning import Plan, add_control
-from hermes_trio.ledger import Connection, Ledger, accounts, inbox
+from hermes_trio.ledger import Ledger, accounts
 from hermes_trio.platforms.base import Inbound
-from hermes_trio.values import Address
 
 log = structlog.get_logger(__name__)
-
-
-@frozen
-class Batch:
-    """What is stored in one transaction."""
-
-    account: str
-    inbound: tuple[Inbound, ...]
-    cursor: str | None
-    unreadable: Plan
-    """The notice for what could not be understood."""
-    reserve: bool
-    """Whether control messages are reserved too."""
-
-
-def admit(con: Connection, batch: Batch, now: float) -> tuple[Address, ...]:
-    """Stores a batch in order and its cursor; returns the addresses at which something new arrived."""
-    arrived: dict[Address, None] = {}
-    for inbound in batch.inbound:
-        state = "queued" if inbound.unreadable is None else "unreadable"
-        row = inbox.store(con, inbound, "message", state, now)
-        if row is None:
-            continue
-        arrived[inbound.address] = None
-        accounts.mark_living(con, inbound.address)
-        if inbound.unreadable is not None:
-            add_control(
-                con, f"unreadable.{row}", inbound.address, batch.unreadable, now,
-                reserve=batch.reserve, anchor=inbound.anchor,
-            )  # fmt: skip
-    if batch.cursor is not None:
-        accounts.set_cursor(con, batch.account, batch.cursor, now)
-    return tuple(arrived)
 
 
 class Ingress:
@@ -66,32 +30,36 @@ class Ingress:
         self,
         ledger: Ledger,
         clock: Clock,
-        account: Account,
+        ids: Ids,
         access: Access,
+        rules: Rules,
         courier: Courier,
         conversations: Conversations,
-        *,
-        reserve: bool,
         completed: Callable[[], None],
     ) -> None:
         self._ledger = ledger
         self._clock = clock
-        self._account = account
+        self._ids = ids
         self._access = access
+        self._rules = rules
+        self._account = rules.account
         self._courier = courier
         self._conversations = conversations
-        self._reserve = reserve
         self._completed = completed
 
     async def receive(self, batch: tuple[Inbound, ...], cursor: str | None) -> None:
-        """Stores one receive batch and its cursor in one transaction, and wakes the conversations concerned.
+        """Stores one receive batch and its cursor in one transaction, and does what follows from it.
 
         Cancelled: nothing, or all of it, is stored. Raises LedgerClosed at the end of the process. A database that
         cannot write is waited for; nothing is acknowledged meanwhile.
         """
-        admitted = tuple(inbound for inbound in batch if self._admits(inbound))
-        stored = Batch(self._account.name, admitted, cursor, self._account.plan(notices.UNREADABLE), self._reserve)
-        for address in await self._ledger.insist(admit, stored, self._clock.now()):
+        inbound = tuple(message for message in batch if self._admits(message))
+        said = self._courier.all_said({message.address for message in inbound})
+        stored = Batch(inbound, cursor, said, tuple(self._ids() for _ in inbound))
+        admitted = await self._ledger.insist(admit, self._rules, stored, self._clock.now())
+        for turn in admitted.ended:
+            self._conversations.cancel(turn.address, turn.id)
+        for address in admitted.arrived:
             self._conversations.wake(address)
             self._courier.wake(address)
         await trio.lowlevel.checkpoint()
@@ -107,6 +75,6 @@ class Ingress:
 
     def _admits(self, inbound: Inbound) -> bool:
         if self._access.allows(self._account.name, inbound.sender):
-            return inbound.direct
+            return True
         log.info("ignored a stranger", account=self._account.name, sender=inbound.sender)
         return False

@@ -15,8 +15,14 @@ UNREADABLE = "⚠ I received something from you that I cannot read, so I could n
 PART_REFUSED = "⚠ A part of my last answer was refused by the chat service and could not be shown."
 EXPIRED = "⚠ An answer to an earlier message could not be delivered in time. Please ask again if you still need it."
 
+INTERRUPTED = "⏹ *interrupted by your next message*"
+STOPPED = "⏹ *stopped*"
+COMPRESSED = "🗜 This conversation had become long, so I go on with a summary of it."
+NOT_COMPRESSED = "⚠ I could not summarise this conversation, so nothing was changed."
+
 RESTARTED = "[note from the runtime: your previous work on this was interrupted by a restart; go on from here]"
 UNKNOWN_EFFECT = "[outcome unknown: interrupted by a restart; it may or may not have taken effect]"
+CUT_SHORT = "[cut short by the user]"
 NEVER_FINISHED = "[interrupted: this call has no result]"
 
 _BY_KIND = {

@@ -13,12 +13,15 @@ from attrs import frozen
 from hermes_trio.access import Access
 from hermes_trio.conversation import notices
 from hermes_trio.conversation.history import open_calls, user_text
-from hermes_trio.delivery.planning import Plan, commit_reply, open_reply, withdraw_reply
+from hermes_trio.delivery.account import Account
+from hermes_trio.delivery.planning import Plan, add_control, commit_reply, may_show_text, open_reply, withdraw_reply
 from hermes_trio.ledger import Connection, accounts, inbox, transcript, turns
 from hermes_trio.ledger.rows import InboxRow, MessageRow, TurnRow
 from hermes_trio.model.base import ToolCall, Usage
 from hermes_trio.values import Address
 
+GATHER = 1.0
+"""Seconds without a further part after which what was sent as one (an album, a cut paste) is taken for complete."""
 MAX_RESUMES = 20
 """Restarts that one turn survives; more would mean that nobody will ever see its answer."""
 MAX_CHARGED = 2
@@ -38,6 +41,27 @@ class Begun:
     open_calls: tuple[ToolCall, ...]
     """Calls of the turn that were asked for and never started."""
     resumed: bool
+    model: str | None
+    """The model that was chosen for the session; None: the configured one."""
+    last_prompt: int
+    """Tokens of the session's latest request, as the server counted them; 0: nobody did."""
+
+
+@frozen
+class Gathering:
+    """The next message is still arriving in parts."""
+
+    until: float
+    """Wall-clock seconds at which it is worth looking again."""
+
+
+@frozen
+class Compress:
+    """The next thing to do is to compress the session."""
+
+    inbound: InboxRow
+    session: str
+    rows: tuple[MessageRow, ...]
 
 
 @frozen
@@ -46,9 +70,16 @@ class Ended:
 
 
 def begin_next(
-    con: Connection, address: Address, access: Access, reserve: bool, turn_id: str, session_id: str, gave_up: Plan,
-    previous_death: float, now: float,
-) -> Begun | Ended | None:  # fmt: skip
+    con: Connection,
+    address: Address,
+    access: Access,
+    reserve: bool,
+    turn_id: str,
+    session_id: str,
+    gave_up: Plan,
+    previous_death: float,
+    now: float,
+) -> Begun | Gathering | Compress | Ended | None:
     """The next turn of an address: the one that a restart interrupted, else one for the oldest queued row.
 
     None: nothing waits there. turn_id, session_id: for new rows, where they are needed.
@@ -56,18 +87,46 @@ def begin_next(
     running = turns.running(con, address)
     if running is not None:
         return _resume(con, running, access, gave_up, previous_death, now)
-    row = inbox.next_queued(con, address)
-    if row is None:
+    rows = inbox.queued(con, address)
+    if not rows:
         return None
+    row = rows[0]
     if not access.allows(address.account, row.sender):
         inbox.move(con, row.id, "drop", now)
         return Ended()
     session = transcript.current_session(con, address, session_id, now)
+    if row.kind == "command":
+        return Compress(row, session, transcript.messages(con, session))
+    parts = [other for other in rows if other.group == row.group] if row.group is not None else [row]
+    complete = parts[-1].received_at + GATHER
+    if row.group is not None and now < complete:
+        return Gathering(complete)
+    return _begin(con, parts, session, reserve, turn_id, now)
+
+
+def _begin(con: Connection, parts: Sequence[InboxRow], session: str, reserve: bool, turn_id: str, now: float) -> Begun:
+    """A turn for a row and those that were sent as one with it."""
+    row = parts[0]
     turn = turns.insert(con, turn_id, row, session, now)
     inbox.move(con, row.id, "begin", now, turn=turn.id)
-    transcript.append(con, session, turn.id, "user", user_text(row), now)
-    open_reply(con, turn.reply, address, now, turn=turn.id, anchor=row.anchor, reserve=reserve)
-    return Begun(turn, row, transcript.messages(con, session), (), False)
+    for other in parts[1:]:
+        inbox.move(con, other.id, "consume", now, turn=turn.id)
+    text = "\n".join(user_text(part, named=part is row) for part in parts)
+    transcript.append(con, session, turn.id, "user", text, now)
+    open_reply(con, turn.reply, row.address, now, turn=turn.id, anchor=row.anchor, reserve=reserve)
+    return _begun(con, turn, row, resumed=False)
+
+
+def _begun(con: Connection, turn: TurnRow, row: InboxRow, *, resumed: bool) -> Begun:
+    return Begun(
+        turn,
+        row,
+        transcript.messages(con, turn.session),
+        open_calls(transcript.messages_of_turn(con, turn.id)) if resumed else (),
+        resumed,
+        transcript.chosen_model(con, turn.session),
+        turns.last_prompt(con, turn.session),
+    )
 
 
 def _resume(
@@ -88,8 +147,7 @@ def _resume(
     if turn.charged + charge > MAX_CHARGED or turn.resumes + 1 > MAX_RESUMES:
         fail(con, turn, gave_up, "restarted too often", "", Usage(), now)
         return Ended()
-    rows = transcript.messages(con, turn.session)
-    return Begun(turns.get(con, turn.id), row, rows, open_calls(transcript.messages_of_turn(con, turn.id)), True)
+    return _begun(con, turns.get(con, turn.id), row, resumed=True)
 
 
 def _died_soon(turn: TurnRow, own: Sequence[MessageRow], previous_death: float) -> bool:
@@ -116,6 +174,19 @@ def record_result(con: Connection, turn: TurnRow, call_id: str, content: str) ->
     transcript.finish_call(con, turn.id, call_id, content)
 
 
+def take_steers(con: Connection, turn: TurnRow, now: float) -> tuple[str, ...]:
+    """What was said to the running turn since it began: it enters the transcript behind the latest tool result."""
+    turns.expect_running(con, turn.id)
+    texts = []
+    for row in inbox.queued(con, turn.address):
+        if row.kind == "steer":
+            inbox.move(con, row.id, "consume", now, turn=turn.id)
+            text = user_text(row, named=True)
+            transcript.append(con, turn.session, turn.id, "user", text, now)
+            texts.append(text)
+    return tuple(texts)
+
+
 def answer(con: Connection, turn: TurnRow, plan: Plan, usage: Usage, now: float) -> None:
     """The answer and the obligation to show it, born together. Raises TurnOver when the turn does not run any more."""
     _end(con, turn, "answer", now, usage=usage)
@@ -129,6 +200,52 @@ def fail(con: Connection, turn: TurnRow, notice: Plan, error: str, partial: str,
     if partial.strip():
         transcript.append(con, turn.session, turn.id, "assistant", partial, now, interrupted=True)
     commit_reply(con, turn.reply, notice, now)
+
+
+def close(con: Connection, turn: TurnRow, event: str, notice: str, said: str, account: Account, now: float) -> None:
+    """Ends a running turn from outside, by interrupt or stop. Raises TurnOver when it does not run any more.
+
+    said: the Markdown that its preview was last made of; visible text is closed on screen with the notice and stays
+    in the transcript as interrupted. A bare placeholder is withdrawn.
+    """
+    _end(con, turn, event, now)
+    if not may_show_text(con, turn.reply, account.wire):
+        withdraw_reply(con, turn.reply, account.wire, now)
+        return
+    if said.strip():
+        transcript.append(con, turn.session, turn.id, "assistant", said, now, interrupted=True)
+    commit_reply(con, turn.reply, account.plan(f"{said.rstrip()}\n\n{notice}".strip()), now)
+
+
+def compress(
+    con: Connection, row: InboxRow, session: str, summary: str, new_id: str, notice: Plan, reserve: bool, now: float
+) -> None:
+    """The old session ends, a new one with its summary takes its route, and the user is told, in one transaction."""
+    if transcript.route(con, row.address) == session:
+        transcript.start_session(con, row.address, new_id, now, reason="compression", parent=session)
+        transcript.append(con, new_id, None, "summary", summary, now)
+    inbox.move(con, row.id, "answer", now)
+    add_control(con, f"compressed.{row.id}", row.address, notice, now, reserve=reserve, anchor=row.anchor)
+
+
+def compress_under_turn(
+    con: Connection, begun: Begun, summary: str, new_id: str, notice: Plan, reserve: bool, now: float
+) -> Begun:
+    """A running turn moves to a new session behind a summary of the old one, and the user is told."""
+    turn, row = begun.turn, begun.inbound
+    turns.expect_running(con, turn.id)
+    transcript.start_session(con, turn.address, new_id, now, reason="compression", parent=turn.session)
+    transcript.append(con, new_id, None, "summary", summary, now)
+    transcript.move_turn(con, turn.id, new_id)
+    turns.move(con, turn.id, new_id)
+    add_control(con, f"compressed.{new_id}", turn.address, notice, now, reserve=reserve, anchor=row.anchor)
+    return _begun(con, turns.get(con, turn.id), row, resumed=begun.resumed)
+
+
+def not_compressed(con: Connection, row: InboxRow, notice: Plan, reserve: bool, now: float) -> None:
+    """A failed summary changes nothing; the user is told."""
+    inbox.move(con, row.id, "answer", now)
+    add_control(con, f"compressed.{row.id}", row.address, notice, now, reserve=reserve, anchor=row.anchor)
 
 
 def _end(

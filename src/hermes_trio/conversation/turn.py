@@ -6,26 +6,29 @@ somebody else's that it finds on its way; in both cases nothing of it is said af
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
-from hermes_trio.agent import Agent, Answer, NoAnswer
-from hermes_trio.clock import Clock
+from hermes_trio.agent import Agent, Answer, NoAnswer, NoAnswerKind
+from hermes_trio.clock import Clock, Ids
 from hermes_trio.conversation import notices, records
+from hermes_trio.conversation.compression import summarise
 from hermes_trio.conversation.history import request_of
-from hermes_trio.conversation.records import Begun
+from hermes_trio.conversation.records import Begun, Compress
 from hermes_trio.delivery.account import Account
 from hermes_trio.delivery.courier import Courier
 from hermes_trio.ledger import Ledger, LedgerClosed
 from hermes_trio.ledger.turns import TurnOver
-from hermes_trio.model.base import ToolCall, Usage
+from hermes_trio.model.base import Model, ModelError, ToolCall, Usage
 from hermes_trio.tools.base import ToolContext
 
 HEARTBEAT = 5.0
 """Seconds between two signs of life in the database while a turn runs: a restart must know how long it lived."""
+FULL = 0.8
+"""The share of the model's context from which on a conversation is compressed before its next turn."""
 
 log = structlog.get_logger(__name__)
 
@@ -36,14 +39,32 @@ class TurnSettings:
 
     system: str
     stream: bool
+    context: int
+    """Tokens that the model reads; 0: nobody knows."""
+    reserve_control: bool
+    """Whether control messages are reserved too."""
+
+
+@frozen
+class TurnPorts:
+    """What all turns of a runtime share."""
+
+    ledger: Ledger
+    courier: Courier
+    clock: Clock
+    ids: Ids
+    agent: Agent
+    models: Mapping[str, Model]
+    """The models that a session may choose, by name."""
+    settings: TurnSettings
 
 
 class _Journal:
     """The agent's journal over the ledger and the lane."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, begun: Begun, show: Callable[[Callable[[], str]], None]) -> None:
-        self._ledger = ledger
-        self._clock = clock
+    def __init__(self, ports: TurnPorts, begun: Begun, show: Callable[[Callable[[], str]], None]) -> None:
+        self._ledger = ports.ledger
+        self._clock = ports.clock
         self._turn = begun.turn
         self._show = show
 
@@ -56,6 +77,9 @@ class _Journal:
     async def result(self, call: ToolCall, content: str) -> None:
         await self._ledger.insist(records.record_result, self._turn, call.id, content)
 
+    async def steered(self) -> Sequence[str]:
+        return await self._ledger.insist(records.take_steers, self._turn, self._clock.now())
+
     def show(self, preview: Callable[[], str]) -> None:
         self._show(preview)
 
@@ -63,15 +87,9 @@ class _Journal:
 class TurnRunner:
     """Runs turns of one account."""
 
-    def __init__(
-        self, ledger: Ledger, courier: Courier, clock: Clock, account: Account, agent: Agent, settings: TurnSettings
-    ) -> None:
-        self._ledger = ledger
-        self._courier = courier
-        self._clock = clock
+    def __init__(self, ports: TurnPorts, account: Account) -> None:
+        self._ports = ports
         self._account = account
-        self._agent = agent
-        self._settings = settings
 
     async def run(self, begun: Begun) -> None:
         """Works until the turn has ended.
@@ -93,35 +111,93 @@ class TurnRunner:
             raise LedgerClosed from None
         except* Exception:  # the supervision border of a turn: whatever went wrong, the user gets a word
             logger.exception("a turn crashed")
-            await self._crash(begun)
+            await self._fail(begun, notices.CRASHED, "a fault of our own")
         finally:
-            self._courier.forget(turn.address, turn.reply)
-            self._courier.wake(turn.address)
+            self._ports.courier.forget(turn.address, turn.reply)
+            self._ports.courier.wake(turn.address)
+
+    async def compress(self, job: Compress) -> None:
+        """Carries out /compress: the conversation goes on from a summary, or the user is told that it does not.
+
+        Cancelled: nothing has changed, and the next start does it.
+        """
+        ports, account = self._ports, self._account
+        reserve, now = ports.settings.reserve_control, ports.clock.now
+        try:
+            wish = "" if job.inbound.text == "compress" else job.inbound.text
+            summary = await summarise(ports.agent.model, job.rows, wish)
+        except ModelError as error:
+            log.warning("no summary", address=str(job.inbound.address), error=str(error))
+            notice = account.plan(notices.NOT_COMPRESSED)
+            await ports.ledger.insist(records.not_compressed, job.inbound, notice, reserve, now())
+        else:
+            notice = account.plan(notices.COMPRESSED)
+            await ports.ledger.insist(
+                records.compress, job.inbound, job.session, summary, ports.ids(), notice, reserve, now()
+            )
+        ports.courier.wake(job.inbound.address)
 
     async def _work(self, begun: Begun) -> None:
-        turn = begun.turn
-        journal = _Journal(self._ledger, self._clock, begun, self._shower(begun))
-        note = notices.RESTARTED if begun.resumed else None
-        request = request_of(self._settings.system, begun.rows, note, turn=turn.id)
-        context = ToolContext(turn.address, begun.inbound.sender, self._clock.now(), lambda text: None)
-        result = await self._agent.run(request, journal, context, open_calls=begun.open_calls)
-        now = self._clock.now()
+        if self._is_full(begun):
+            begun = await self._compressed(begun) or begun
+        result = await self._ask(begun)
+        if isinstance(result, NoAnswer) and result.kind is NoAnswerKind.TOO_LONG:
+            shorter = await self._compressed(begun)
+            result = result if shorter is None else await self._ask(shorter)
+        turn, now = begun.turn, self._ports.clock.now()
         match result:
             case Answer(text, usage):
-                await self._ledger.insist(records.answer, turn, self._account.plan(text), usage, now)
+                plan = self._account.plan(text)
+                await self._ports.ledger.insist(records.answer, turn, plan, usage, now)
                 log.info("answered", turn=turn.id, characters=len(text))
             case NoAnswer():
                 log.warning("no answer", turn=turn.id, kind=str(result.kind), detail=result.detail)
-                notice = self._account.plan(notices.notice_for(result))
-                await self._ledger.insist(
-                    records.fail, turn, notice, f"{result.kind}: {result.detail}", result.partial, result.usage, now
-                )
+                detail = f"{result.kind}: {result.detail}"
+                await self._fail(begun, notices.notice_for(result), detail, result.partial, result.usage)
+
+    async def _ask(self, begun: Begun) -> Answer | NoAnswer:
+        turn = begun.turn
+        journal = _Journal(self._ports, begun, self._shower(begun))
+        note = notices.RESTARTED if begun.resumed else None
+        request = request_of(self._ports.settings.system, begun.rows, note, turn=turn.id)
+        now = self._ports.clock.now()
+        context = ToolContext(turn.address, begun.inbound.sender, now, lambda text: None)
+        agent = self._ports.agent
+        chosen = self._ports.models.get(begun.model or "")
+        if chosen is not None:
+            agent = evolve(agent, model=chosen)
+        return await agent.run(request, journal, context, open_calls=begun.open_calls)
+
+    def _is_full(self, begun: Begun) -> bool:
+        context = self._ports.settings.context
+        return not begun.resumed and 0 < FULL * context < begun.last_prompt
+
+    async def _compressed(self, begun: Begun) -> Begun | None:
+        """The same turn in a new session, behind a summary of what came before it; None when there is none."""
+        earlier = [row for row in begun.rows if row.turn != begun.turn.id]
+        if not earlier:
+            return None
+        try:
+            summary = await summarise(self._ports.agent.model, earlier)
+        except ModelError as error:
+            log.warning("no summary", turn=begun.turn.id, error=str(error))
+            return None
+        ports = self._ports
+        return await ports.ledger.insist(
+            records.compress_under_turn,
+            begun,
+            summary,
+            ports.ids(),
+            self._account.plan(notices.COMPRESSED),
+            ports.settings.reserve_control,
+            ports.clock.now(),
+        )
 
     def _shower(self, begun: Begun) -> Callable[[Callable[[], str]], None]:
         turn = begun.turn
-        if not self._settings.stream or not self._account.capabilities.edits:
+        if not self._ports.settings.stream or not self._account.capabilities.edits:
             return lambda text: None
-        return lambda text: self._courier.show(turn.address, turn.reply, text)
+        return lambda text: self._ports.courier.show(turn.address, turn.reply, text)
 
     async def _show_life(self, begun: Begun) -> None:
         """The typing sign for the user and the heartbeat for the next start, until cancelled."""
@@ -133,14 +209,12 @@ class TurnRunner:
                 await account.platform.typing(address)
             if trio.current_time() - beaten >= HEARTBEAT:
                 beaten = trio.current_time()
-                await self._ledger.insist(records.beat, self._clock.now())
+                await self._ports.ledger.insist(records.beat, self._ports.clock.now())
             await trio.sleep(interval)
 
-    async def _crash(self, begun: Begun) -> None:
-        notice = self._account.plan(notices.CRASHED)
+    async def _fail(self, begun: Begun, notice: str, error: str, partial: str = "", usage: Usage | None = None) -> None:
+        plan, now = self._account.plan(notice), self._ports.clock.now()
         try:
-            await self._ledger.insist(
-                records.fail, begun.turn, notice, "a fault of our own", "", Usage(), self._clock.now()
-            )
-        except TurnOver:
-            log.info("the crashed turn had ended before", turn=begun.turn.id)
+            await self._ports.ledger.insist(records.fail, begun.turn, plan, error, partial, usage or Usage(), now)
+        except TurnOver as over:
+            log.info("the turn was ended by somebody else", turn=begun.turn.id, how=str(over))

@@ -8,7 +8,7 @@ that change a screen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 
 import structlog
@@ -50,6 +50,8 @@ class _Preview:
         self.fresh = True
         """The turn has said something since the last decision."""
         self.shown = Shown()
+        self.said = ""
+        """What `shown` was made of."""
         self.due = -inf
         """trio's time from which on the next preview may be made."""
         self.interval = interval
@@ -104,6 +106,15 @@ class Courier:
                 return  # its lane knows, and waits until the next preview is due
             preview.fresh = True
         self.wake(address)
+
+    def all_said(self, addresses: Iterable[Address]) -> Mapping[str, str]:
+        """By streaming reply at these addresses: the Markdown that its latest preview was made of."""
+        return {
+            reply: preview.said
+            for address in addresses
+            for reply, preview in self._previews.get(address, {}).items()
+            if preview.said
+        }
 
     def forget(self, address: Address, reply: str) -> None:
         """The reply streams no more. Never blocks."""
@@ -228,7 +239,8 @@ class Courier:
                 next_due = min(next_due, self._clock.now() + wait)
                 continue
             preview.fresh = False
-            preview.shown = preview.shown.revised(account.split(preview.text()))
+            preview.said = preview.text()
+            preview.shown = preview.shown.revised(account.split(preview.said))
         return next_due
 
     async def _request(self, address: Address, decision: Decision) -> None:

@@ -56,6 +56,15 @@ def withdraw_reply(con: Connection, reply: str, wire: Wire, now: float) -> None:
     save(con, obligations.get(con, reply), view, now)
 
 
+def may_show_text(con: Connection, reply: str, wire: Wire) -> bool:
+    """Whether a post of this streaming reply shows, or may come to show, anything but the placeholder."""
+    bare = Body(wire.placeholder).fingerprint
+    view = load(con, obligations.get(con, reply))
+    return any(
+        post.editing is not None or post.loose or (post.shown is not None and post.shown != bare) for post in view.posts
+    )
+
+
 def add_control(
     con: Connection,
     control: str,

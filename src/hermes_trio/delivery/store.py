@@ -59,7 +59,10 @@ def load(con: Connection, row: ObligationRow) -> View:
 
 
 def save(con: Connection, row: ObligationRow, view: View, now: float, *, attempted: bool = False) -> None:
-    """Stores a changed view over the row that it was loaded from. attempted: a request for its final text is intended."""
+    """Stores a changed view over the row that it was loaded from.
+
+    attempted: a request for its final text is intended.
+    """
     if view.ended is not _ENDED.get(row.state):
         obligations.move(con, row.id, "release" if view.ended is None else _EVENTS[view.ended], now)
     elif attempted and view.final:

@@ -114,3 +114,21 @@ def rename_chat(con: Connection, account: str, old: str, new: str) -> None:
 def beat(con: Connection, now: float) -> None:
     """A sign of life: the process still ran at this time."""
     con.execute("UPDATE incarnations SET last_commit = max(last_commit, ?)", (now,))
+
+
+def chat_setting(con: Connection, address: Address, name: str) -> str | None:
+    """What was set for a chat, with all its threads, by a command."""
+    row = con.execute(
+        "SELECT value FROM chat_settings WHERE account = ? AND chat = ? AND name = ?",
+        (address.account, address.chat, name),
+    ).fetchone()
+    return None if row is None else str(row["value"])
+
+
+def set_chat_setting(con: Connection, address: Address, name: str, value: str) -> None:
+    """Sets something for a chat, with all its threads."""
+    con.execute(
+        "INSERT INTO chat_settings (account, chat, name, value) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (account, chat, name) DO UPDATE SET value = excluded.value",
+        (address.account, address.chat, name, value),
+    )

@@ -14,18 +14,29 @@ from hermes_trio.platforms.base import Attachment, Inbound
 from hermes_trio.values import Address
 
 
-def store(con: Connection, inbound: Inbound, kind: str, state: str, now: float) -> int | None:
+def is_known(con: Connection, inbound: Inbound) -> bool:
+    """Whether this native id was stored before."""
+    row = con.execute(
+        "SELECT 1 FROM inbox WHERE account = ? AND chat = ? AND native_id = ?",
+        (inbound.address.account, inbound.address.chat, inbound.native_id),
+    ).fetchone()
+    return row is not None
+
+
+def store(
+    con: Connection, inbound: Inbound, kind: str, state: str, now: float, *, turn: str | None = None
+) -> int | None:
     """The id of the new row; None when this native id is already known."""
     attachments = json.dumps([asdict(attachment) for attachment in inbound.attachments])
     address = inbound.address
     row = con.execute(
         "INSERT INTO inbox (account, chat, thread, native_id, sender, sender_name, text, attachments, anchor,"
-        " group_id, shared, kind, state, received_at, ended_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+        " group_id, shared, kind, state, turn, received_at, ended_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
         " ON CONFLICT (account, chat, native_id) DO NOTHING RETURNING id",
         (
             address.account, address.chat, address.thread, inbound.native_id, inbound.sender, inbound.sender_name,
             inbound.text if inbound.unreadable is None else inbound.unreadable, attachments, inbound.anchor,
-            inbound.group, inbound.shared, kind, state, now, None if INBOX[state] else now,
+            inbound.group, inbound.shared, kind, state, turn, now, None if INBOX[state] else now,
         ),
     ).fetchone()  # fmt: skip
     return None if row is None else int(row["id"])
@@ -36,24 +47,42 @@ def get(con: Connection, row_id: int) -> InboxRow:
     return _row(con.execute("SELECT * FROM inbox WHERE id = ?", (row_id,)).fetchone())
 
 
-def next_queued(con: Connection, address: Address) -> InboxRow | None:
-    """The oldest row of this address that waits for its turn."""
+_AT = "account = ? AND chat = ? AND thread = ?"
+
+
+def _at(address: Address) -> tuple[str, str, str]:
+    return address.account, address.chat, address.thread
+
+
+def queued(con: Connection, address: Address) -> tuple[InboxRow, ...]:
+    """The rows of this address that wait for their turns, oldest first."""
+    rows = con.execute(
+        f"SELECT * FROM inbox WHERE ended_at IS NULL AND state = 'queued' AND {_AT} ORDER BY id", _at(address)
+    )
+    return tuple(_row(row) for row in rows)
+
+
+def newest(con: Connection, address: Address, sender: str) -> InboxRow | None:
+    """The latest message of a sender at this address that was meant for a turn."""
     row = con.execute(
-        "SELECT * FROM inbox WHERE ended_at IS NULL AND state = 'queued' AND account = ? AND chat = ? AND thread = ?"
-        " AND kind != 'command' ORDER BY id LIMIT 1",
-        (address.account, address.chat, address.thread),
+        f"SELECT * FROM inbox WHERE {_AT} AND sender = ? AND kind IN ('message', 'queue', 'steer')"
+        " AND state NOT IN ('context', 'unreadable') ORDER BY id DESC LIMIT 1",
+        (*_at(address), sender),
     ).fetchone()
     return None if row is None else _row(row)
 
 
-def queued(con: Connection, address: Address) -> tuple[InboxRow, ...]:
-    """All rows of this address that wait for their turns, oldest first."""
-    rows = con.execute(
-        "SELECT * FROM inbox WHERE ended_at IS NULL AND state = 'queued' AND account = ? AND chat = ? AND thread = ?"
-        " AND kind != 'command' ORDER BY id",
-        (address.account, address.chat, address.thread),
-    )
-    return tuple(_row(row) for row in rows)
+def newest_of_group(con: Connection, address: Address, group: str) -> InboxRow | None:
+    """The latest of the messages that were sent as one."""
+    row = con.execute(
+        f"SELECT * FROM inbox WHERE {_AT} AND group_id = ? ORDER BY id DESC LIMIT 1", (*_at(address), group)
+    ).fetchone()
+    return None if row is None else _row(row)
+
+
+def set_group(con: Connection, row_id: int, group: str) -> None:
+    """Says that a row was sent as one with others."""
+    con.execute("UPDATE inbox SET group_id = ? WHERE id = ?", (group, row_id))
 
 
 def addresses_with_work(con: Connection) -> tuple[Address, ...]:

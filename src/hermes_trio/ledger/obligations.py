@@ -95,6 +95,16 @@ def revive(con: Connection, account: str) -> None:
     )
 
 
+def counts(con: Connection, address: Address) -> Mapping[str, int]:
+    """How many obligations of an address are in each state that is not an end without trouble."""
+    rows = con.execute(
+        "SELECT state, count(*) AS n FROM delivery_obligations WHERE platform = ? AND chat_id = ? AND thread_id = ?"
+        " AND state NOT IN ('delivered', 'withdrawn') GROUP BY state ORDER BY state",
+        (address.account, address.chat, address.thread),
+    )
+    return {row["state"]: row["n"] for row in rows}
+
+
 def postpone(con: Connection, address: Address, until: float) -> None:
     """Nothing open at this address is due before `until`."""
     con.execute(

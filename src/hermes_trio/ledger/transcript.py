@@ -6,6 +6,8 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+from attrs import frozen
+
 from hermes_trio.ledger.executors import Connection
 from hermes_trio.ledger.rows import MessageRow
 from hermes_trio.model.base import ToolCall
@@ -49,6 +51,121 @@ def append(
     )
 
 
+@frozen
+class Session:
+    """A transcript that an address writes to, or wrote to."""
+
+    id: str
+    title: str
+    started_at: float
+    ended_at: float | None
+    messages: int
+    model: str | None
+    """The model that was chosen for it; None: the configured one."""
+
+
+def sessions(con: Connection, address: Address) -> tuple[Session, ...]:
+    """The sessions of an address, newest first."""
+    rows = con.execute(
+        "SELECT s.*, (SELECT count(*) FROM messages m WHERE m.session = s.id AND m.hidden = 0) AS messages"
+        " FROM sessions s WHERE s.key = ? ORDER BY s.started_at DESC, s.rowid DESC",
+        (str(address),),
+    )
+    return tuple(
+        Session(
+            row["id"],
+            row["title"],
+            row["started_at"],
+            row["ended_at"],
+            row["messages"],
+            json.loads(row["model_config"]).get("model"),
+        )
+        for row in rows
+    )
+
+
+def route(con: Connection, address: Address) -> str | None:
+    """The id of the session that the address writes to."""
+    row = con.execute("SELECT session FROM routes WHERE key = ?", (str(address),)).fetchone()
+    return None if row is None else str(row["session"])
+
+
+def start_session(
+    con: Connection, address: Address, new_id: str, now: float, *, reason: str, parent: str | None = None
+) -> None:
+    """Ends the current session of an address for a reason and routes it to a new one."""
+    key, current = str(address), route(con, address)
+    if current is not None:
+        con.execute(
+            "UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL", (now, reason, current)
+        )
+    con.execute(
+        "INSERT INTO sessions (id, key, source, parent_session_id, model_config, title, started_at)"
+        " VALUES (?, ?, ?, ?, coalesce((SELECT model_config FROM sessions WHERE id = ?), '{}'),"
+        " coalesce((SELECT title FROM sessions WHERE id = ?), ''), ?)",
+        (new_id, key, address.account, parent, parent, parent, now),
+    )
+    con.execute(
+        "INSERT INTO routes (key, session) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET session = excluded.session",
+        (key, new_id),
+    )
+
+
+def resume_session(con: Connection, address: Address, session: str, now: float) -> None:
+    """Routes an address to an earlier session of its own; the current one ends."""
+    current = route(con, address)
+    con.execute(
+        "UPDATE sessions SET ended_at = ?, end_reason = 'resumed another' WHERE id = ? AND ended_at IS NULL",
+        (now, current),
+    )
+    con.execute("UPDATE sessions SET ended_at = NULL, end_reason = NULL WHERE id = ?", (session,))
+    con.execute("UPDATE routes SET session = ? WHERE key = ?", (session, str(address)))
+
+
+def set_title(con: Connection, session: str, title: str) -> None:
+    """Names a session."""
+    con.execute("UPDATE sessions SET title = ? WHERE id = ?", (title, session))
+
+
+def choose_model(con: Connection, session: str, model: str | None) -> None:
+    """The model of a session; None: the configured one."""
+    row = con.execute("SELECT model_config FROM sessions WHERE id = ?", (session,)).fetchone()
+    config = json.loads(row["model_config"])
+    config.pop("model", None)
+    if model is not None:
+        config["model"] = model
+    con.execute("UPDATE sessions SET model_config = ? WHERE id = ?", (json.dumps(config), session))
+
+
+def chosen_model(con: Connection, session: str) -> str | None:
+    """The model that was chosen for a session."""
+    row = con.execute("SELECT model_config FROM sessions WHERE id = ?", (session,)).fetchone()
+    chosen = json.loads(row["model_config"]).get("model")
+    return None if chosen is None else str(chosen)
+
+
+def hide_turn(con: Connection, turn: str) -> None:
+    """Takes what a turn wrote out of the conversation; the rows stay."""
+    con.execute("UPDATE messages SET hidden = 1 WHERE turn = ?", (turn,))
+
+
+def move_turn(con: Connection, turn: str, session: str) -> None:
+    """What a turn wrote goes on behind the latest message of another session."""
+    rows = con.execute("SELECT id FROM messages WHERE turn = ? ORDER BY id", (turn,)).fetchall()
+    latest = con.execute("SELECT max(id) AS id FROM messages").fetchone()["id"]
+    for offset, row in enumerate(rows, 1):
+        con.execute("UPDATE messages SET id = ?, session = ? WHERE id = ?", (latest + offset, session, row["id"]))
+
+
+def last_turn(con: Connection, session: str) -> str | None:
+    """The latest turn of a session that is still part of the conversation."""
+    row = con.execute(
+        "SELECT turn FROM messages WHERE session = ? AND hidden = 0 AND turn IS NOT NULL ORDER BY id DESC LIMIT 1",
+        (session,),
+    ).fetchone()
+    return None if row is None else str(row["turn"])
+
+
 def start_call(con: Connection, turn: str, call_id: str, now: float) -> None:
     """Marks the newest call of this id as started; it must not have been started."""
     _update_call(con, "started = ?", "started IS NULL", now, turn, call_id)
@@ -70,7 +187,8 @@ def _update_call(con: Connection, change: str, expected: str, value: object, tur
 
 def messages(con: Connection, session: str) -> tuple[MessageRow, ...]:
     """The transcript of a session, oldest first."""
-    return tuple(_row(row) for row in con.execute("SELECT * FROM messages WHERE session = ? ORDER BY id", (session,)))
+    rows = con.execute("SELECT * FROM messages WHERE session = ? AND hidden = 0 ORDER BY id", (session,))
+    return tuple(_row(row) for row in rows)
 
 
 def messages_of_turn(con: Connection, turn: str) -> tuple[MessageRow, ...]:

@@ -18,7 +18,7 @@ INBOX: Lifecycle = {
     "failed": {},
     "interrupted": {},
     "stopped": {},
-    "consumed": {"return": "queued"},
+    "consumed": {},
     "dropped": {},
     "context": {},
     "unreadable": {},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from attrs import asdict
+from attrs import asdict, frozen
 
 from hermes_trio.ledger.executors import Connection
 from hermes_trio.ledger.rows import InboxRow, TurnRow
@@ -50,6 +50,11 @@ def expect_running(con: Connection, turn_id: str) -> None:
         raise TurnOver(row["state"])
 
 
+def move(con: Connection, turn_id: str, session: str) -> None:
+    """The turn goes on in another session."""
+    con.execute("UPDATE turns SET session = ? WHERE id = ?", (session, turn_id))
+
+
 def note_resume(con: Connection, turn_id: str, charge: bool, now: float) -> None:
     """A restart found it running and goes on with it."""
     con.execute(
@@ -82,3 +87,32 @@ def _row(row: sqlite3.Row) -> TurnRow:
         resumed_at=row["resumed_at"],
         started_at=row["started_at"],
     )
+
+
+@frozen
+class UsageTotal:
+    """What turns have used."""
+
+    turns: int
+    prompt: int
+    completion: int
+
+
+def usage(con: Connection, session: str) -> UsageTotal:
+    """What the turns of a session have used, as the servers counted it."""
+    row = con.execute(
+        "SELECT count(*) AS turns, total(json_extract(usage, '$.prompt')) AS prompt,"
+        " total(json_extract(usage, '$.completion')) AS completion FROM turns WHERE session = ?",
+        (session,),
+    ).fetchone()
+    return UsageTotal(row["turns"], int(row["prompt"]), int(row["completion"]))
+
+
+def last_prompt(con: Connection, session: str) -> int:
+    """The tokens of the latest answered request of a session; 0: none, or nobody counted."""
+    row = con.execute(
+        "SELECT json_extract(usage, '$.prompt') AS prompt FROM turns WHERE session = ? AND state = 'answered'"
+        " ORDER BY ended_at DESC LIMIT 1",
+        (session,),
+    ).fetchone()
+    return 0 if row is None else int(row["prompt"] or 0)

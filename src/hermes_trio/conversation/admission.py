@@ -1,0 +1,206 @@
+"""Admission: what one receive batch does to the ledger, in one transaction.
+
+Each message is stored, decided upon and handed to its owner; the turn that it interrupts ends, the command that it is
+is carried out, and the cursor behind it moves, together. The rule that must not be broken: what is decided here is
+decided on rows, so that no turn and no message is ever taken for something that it no longer is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import evolve, field, frozen
+
+from hermes_trio.conversation import notices, records
+from hermes_trio.conversation.commands import CommandCall, Facts, Outcome, Parsed, Registry, parse, run_command
+from hermes_trio.conversation.history import user_text
+from hermes_trio.conversation.policy import Arrival, Busy, Decision, Situation, decide
+from hermes_trio.delivery.account import Account
+from hermes_trio.delivery.planning import add_control
+from hermes_trio.ledger import Connection, accounts, inbox, transcript, turns
+from hermes_trio.ledger.rows import InboxRow, TurnRow
+from hermes_trio.platforms.base import Inbound
+from hermes_trio.values import Address
+
+CUT_WITHIN = 2.0
+"""Seconds within which the pieces of a text arrive that the user's client had to cut."""
+CUT_SHARE = 0.9
+"""A text of at least this share of the wire's limit may have been cut by the client."""
+
+
+@frozen
+class Rules:
+    """How an account admits, from the configuration."""
+
+    account: Account
+    registry: Registry
+    facts: Facts
+    reserve: bool
+    """Whether control messages are reserved too."""
+    always: bool
+    """Whether everything that is said in a group is answered, or only what addresses the bot."""
+    others_interrupt: bool
+    """Whether one person's message interrupts another's turn in a shared chat."""
+
+
+@frozen
+class Batch:
+    """What is stored in one transaction."""
+
+    inbound: tuple[Inbound, ...]
+    cursor: str | None
+    said: Mapping[str, str]
+    """By reply: the Markdown that its preview shows, where it streams."""
+    new_ids: tuple[str, ...]
+    """An unused id for each inbound."""
+
+
+@frozen
+class Admitted:
+    """What to do when it is durable."""
+
+    arrived: tuple[Address, ...] = ()
+    """Where something new waits, for a turn or for delivery."""
+    ended: tuple[TurnRow, ...] = ()
+    """The turns that were ended: their scopes are to be cancelled."""
+
+
+@frozen
+class _Admission:
+    """One transaction at work."""
+
+    con: Connection
+    rules: Rules
+    batch: Batch
+    now: float
+    ended: list[TurnRow] = field(factory=list)
+
+    def admit(self, inbound: Inbound, new_id: str) -> bool:
+        """Stores one message and what follows from it; False when it is known."""
+        if inbox.is_known(self.con, inbound):
+            return False
+        accounts.mark_living(self.con, inbound.address)
+        if inbound.unreadable is not None:
+            self._unreadable(inbound)
+        elif not (inbound.direct or self.rules.always):
+            self._overheard(inbound, new_id)
+        elif parsed := parse(inbound.text, self.rules.registry.find):
+            self._command(inbound, parsed, new_id)
+        else:
+            self._message(inbound, Arrival.PLAIN, "message")
+        return True
+
+    def _unreadable(self, inbound: Inbound) -> None:
+        row = self._store(inbound, "message", "unreadable")
+        self._say(f"unreadable.{row.id}", row, notices.UNREADABLE)
+
+    def _overheard(self, inbound: Inbound, new_id: str) -> None:
+        row = self._store(inbound, "message", "context")
+        session = transcript.current_session(self.con, inbound.address, new_id, self.now)
+        transcript.append(self.con, session, None, "context", user_text(row, named=True), self.now)
+
+    def _command(self, inbound: Inbound, parsed: Parsed, new_id: str) -> None:
+        running = turns.running(self.con, inbound.address)
+        call = CommandCall(
+            con=self.con,
+            address=inbound.address,
+            sender=inbound.sender,
+            sender_name=inbound.sender_name,
+            shared=inbound.shared,
+            arguments=parsed.arguments,
+            running=running,
+            account=self.rules.account,
+            facts=self.rules.facts,
+            new_id=new_id,
+            now=self.now,
+            stop=lambda turn: self._close(turn, "stop", notices.STOPPED),
+        )
+        outcome: Outcome = run_command(self.rules.registry, parsed, call)
+        if outcome.enqueue is None:
+            row = self._store(inbound, "command", "answered")
+        else:
+            row = self._store(evolve(inbound, text=outcome.enqueue), outcome.kind, "queued")
+        if outcome.text:
+            self._say(f"command.{row.id}", row, outcome.text)
+
+    def _message(self, inbound: Inbound, arrival: Arrival, kind: str) -> None:
+        inbound, head = self._joined(inbound)
+        running = turns.running(self.con, inbound.address)
+        decision = decide(self._situation(inbound, running), Arrival.PART if head else arrival, self._busy(inbound))
+        match decision:
+            case Decision.INTERRUPT:
+                assert running is not None
+                self._close(running, "interrupt", notices.INTERRUPTED)
+                self._store(inbound, kind, "queued")
+            case Decision.STEER:
+                self._store(inbound, "steer", "queued")
+            case Decision.JOIN:
+                assert head is not None
+                self._join(inbound, head, running)
+            case _:
+                self._store(inbound, kind, "queued")
+
+    def _joined(self, inbound: Inbound) -> tuple[Inbound, InboxRow | None]:
+        """The message with its group, and the latest earlier part of the same."""
+        if inbound.group is not None:
+            return inbound, inbox.newest_of_group(self.con, inbound.address, inbound.group)
+        previous = inbox.newest(self.con, inbound.address, inbound.sender)
+        if previous is None or self.now - previous.received_at > CUT_WITHIN:
+            return inbound, None
+        account = self.rules.account
+        if account.measure(previous.text) < CUT_SHARE * account.capabilities.limit:
+            return inbound, None
+        group = previous.group or f"cut.{previous.native_id}"
+        inbox.set_group(self.con, previous.id, group)
+        return evolve(inbound, group=group), previous
+
+    def _join(self, inbound: Inbound, head: InboxRow, running: TurnRow | None) -> None:
+        """A further part shares the turn of the first: before it begins, while it runs, or as what it should know."""
+        if head.state == "queued" and head.kind != "steer":
+            self._store(inbound, "message", "queued")
+        elif running is not None and head.turn in (running.id, None):
+            self._store(inbound, "steer", "queued")
+        else:
+            row = self._store(inbound, "steer", "consumed", turn=head.turn)
+            session = transcript.route(self.con, inbound.address)
+            if session is not None:
+                transcript.append(self.con, session, head.turn, "context", user_text(row, named=True), self.now)
+
+    def _situation(self, inbound: Inbound, running: TurnRow | None) -> Situation:
+        if running is None:
+            return Situation.IDLE
+        owner = inbox.get(self.con, running.inbox).sender
+        if owner != inbound.sender and not self.rules.others_interrupt:
+            return Situation.ANOTHERS
+        return Situation.RUNNING
+
+    def _busy(self, inbound: Inbound) -> Busy:
+        chosen = accounts.chat_setting(self.con, inbound.address, "busy")
+        return Busy(chosen or self.rules.facts.busy)
+
+    def _close(self, turn: TurnRow, event: str, notice: str) -> None:
+        said = self.batch.said.get(turn.reply, "")
+        records.close(self.con, turn, event, notice, said, self.rules.account, self.now)
+        self.ended.append(turn)
+
+    def _store(self, inbound: Inbound, kind: str, state: str, turn: str | None = None) -> InboxRow:
+        row_id = inbox.store(self.con, inbound, kind, state, self.now, turn=turn)
+        assert row_id is not None, "a message that was looked up is known all the same"
+        return inbox.get(self.con, row_id)
+
+    def _say(self, control: str, row: InboxRow, text: str) -> None:
+        plan = self.rules.account.plan(text)
+        add_control(self.con, control, row.address, plan, self.now, reserve=self.rules.reserve, anchor=row.anchor)
+
+
+def admit(con: Connection, rules: Rules, batch: Batch, now: float) -> Admitted:
+    """Stores a batch in order and its cursor; what is known already changes nothing."""
+    work = _Admission(con, rules, batch, now)
+    arrived: Sequence[Address] = [
+        inbound.address
+        for inbound, new_id in zip(batch.inbound, batch.new_ids, strict=True)
+        if work.admit(inbound, new_id)
+    ]
+    if batch.cursor is not None:
+        accounts.set_cursor(con, rules.account.name, batch.cursor, now)
+    return Admitted(tuple(dict.fromkeys(arrived)), tuple(work.ended))
