@@ -1,0 +1,37 @@
+"""The simulated world: deterministic fault tests of a bot on trio's clock.
+
+    async def test_hello(world):
+        alice = world.telegram.user("alice")
+        world.model.says("Hello, Alice.")
+        await alice.says("hi")
+        await world.quiet()
+        assert alice.sees() == ["Hello, Alice."]
+
+`explore_crashes` plays such a story once for each boundary between the bot and its world, and kills the bot there.
+See docs/testing.md.
+"""
+
+from hermes_trio.testing.checker import Broken, check, check_database, violations
+from hermes_trio.testing.explore import Diverged, Exploration, Verdict, explore_crashes, run_world
+from hermes_trio.testing.fence import Crashed, Passed
+from hermes_trio.testing.ledger_rules import Violation
+from hermes_trio.testing.world import Life, Stuck, World, runtime_bot
+
+__all__ = [
+    "Broken",
+    "Crashed",
+    "Diverged",
+    "Exploration",
+    "Life",
+    "Passed",
+    "Stuck",
+    "Verdict",
+    "Violation",
+    "World",
+    "check",
+    "check_database",
+    "explore_crashes",
+    "run_world",
+    "runtime_bot",
+    "violations",
+]

@@ -1,0 +1,130 @@
+"""The crash explorer: the same scenario again and again, killed at every effect boundary in turn.
+
+The reference run is made twice; if the two differ the scenario depends on something that no seed decides, and nothing
+else is believed. The rule that must not be broken: up to its crash a run is the same as the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from attrs import define, field, frozen
+
+from hermes_trio.testing.fence import Passed
+from hermes_trio.testing.world import Scenario, World
+
+MakeWorld = Callable[[Sequence[int]], World]
+
+
+class Diverged(AssertionError):
+    """Two runs with the same seed were not the same."""
+
+
+@frozen
+class Verdict:
+    """What became of one run."""
+
+    crash_at: tuple[int, ...]
+    labels: tuple[str, ...]
+    """The boundaries at which it was killed."""
+    problem: str
+    """Empty: every promise was kept."""
+
+
+@define
+class Exploration:
+    """The reference and all its crashes."""
+
+    reference: list[Passed]
+    verdicts: list[Verdict] = field(factory=list)
+    seed: int = 0
+
+    @property
+    def failures(self) -> list[Verdict]:
+        """The runs in which a promise was broken."""
+        return [verdict for verdict in self.verdicts if verdict.problem]
+
+    def table(self) -> str:
+        """A line for each boundary of the reference: how many crashes there, and what came of them."""
+        lines = []
+        for passed in self.reference:
+            own = [verdict for verdict in self.verdicts if verdict.crash_at[0] == passed.number]
+            bad = [verdict for verdict in own if verdict.problem]
+            said = bad[0].problem.splitlines()[0] if bad else "ok"
+            lines.append(f"{passed.number:4} {passed.label:40.40} {passed.occurrence:3} {len(own):5} runs  {said}")
+        return "\n".join(lines)
+
+    def verify(self) -> None:
+        """Raises AssertionError with the first failure, the table, and a test to paste."""
+        if not self.failures:
+            return
+        first = self.failures[0]
+        raise AssertionError(
+            f"{len(self.failures)} of {len(self.verdicts)} crashes broke a promise. The first, killed at "
+            f"{' and '.join(first.labels)}:\n\n{first.problem}\n\n{self.table()}\n\nTo see it again:\n\n"
+            f"    run_world(scenario, seed={self.seed}, crash_at={first.crash_at})"
+        )
+
+
+def run_world(scenario: Scenario, seed: int = 0, *, crash_at: Sequence[int] = (), **settings: object) -> World:
+    """Plays a scenario until it is quiet and checks every promise. Returns the world, for questions.
+
+    settings: those of World.
+    """
+    world = World(seed, crash_at=crash_at, **settings)  # type: ignore[arg-type]  # passed on as they are
+    world.run(scenario)
+    return world
+
+
+def explore_crashes(
+    scenario: Scenario,
+    *,
+    depth: int = 1,
+    seed: int = 0,
+    points: Callable[[Sequence[int]], Iterable[int]] = lambda numbers: numbers,
+    **settings: object,
+) -> Exploration:
+    """Crashes the scenario at every boundary, with depth 2 at every pair. Raises AssertionError unless all is well.
+
+    points: chooses among the numbers of boundaries, to explore a part. settings: those of World.
+    """
+    reference = run_world(scenario, seed, **settings)
+    again = run_world(scenario, seed, **settings)
+    if reference.boundaries.trace != again.boundaries.trace:
+        raise Diverged(_difference(reference.boundaries.trace, again.boundaries.trace))
+    found = Exploration(reference.boundaries.trace, seed=seed)
+    for verdict in _crashes(scenario, seed, (), len(reference.boundaries.trace), depth, points, settings):
+        found.verdicts.append(verdict)
+    found.verify()
+    return found
+
+
+def _crashes(
+    scenario: Scenario,
+    seed: int,
+    before: tuple[int, ...],
+    length: int,
+    depth: int,
+    points: Callable[[Sequence[int]], Iterable[int]],
+    settings: dict[str, object],
+) -> Iterator[Verdict]:
+    start = before[-1] + 1 if before else 1
+    for number in points(range(start, length + 1)):
+        crash_at = (*before, number)
+        world = World(seed, crash_at=crash_at, **settings)  # type: ignore[arg-type]  # passed on as they are
+        problem = ""
+        try:
+            world.run(scenario)
+        except Exception as error:  # whatever a run says, the exploration goes on and tells it at the end
+            problem = f"{type(error).__name__}: {error}"
+        labels = tuple(f"#{passed.number} {passed.label} ({passed.occurrence})" for passed in world.boundaries.crashes)
+        yield Verdict(crash_at, labels, problem)
+        if depth > 1:
+            yield from _crashes(scenario, seed, crash_at, len(world.boundaries.trace), depth - 1, points, settings)
+
+
+def _difference(one: list[Passed], other: list[Passed]) -> str:
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            return f"two runs with the same seed differ: {left} at {left.time}, {right} at {right.time}"
+    return f"two runs with the same seed differ: {len(one)} and {len(other)} boundaries"

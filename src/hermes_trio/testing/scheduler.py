@@ -1,0 +1,123 @@
+"""The seeded scheduler: the same seed gives the same order of tasks, and a run that can never go on ends.
+
+trio chooses the order of runnable tasks by a private random source; here it is seeded. The garbage collector is off
+during a run, because a finalizer would run at a moment that no seed decides. The rule that must not be broken: this is
+the only module that touches private names of trio, and tests/lab/test_scheduler.py notices when they change.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from math import inf
+
+import trio
+import trio._core._run as _run
+import trio.testing
+
+IDLE_PASSES = 3
+"""Passes of the loop in which nothing ran and nothing can; a jump of the clock makes one before a task runs."""
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Makes trio's schedule a function of the seed within the block, with the garbage collector off."""
+    before = (_run._ALLOW_DETERMINISTIC_SCHEDULING, _run._r.getstate(), random.getstate(), gc.isenabled())
+    _run._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[misc]  # declared Final; trio's own tests set it, too
+    _run._r.seed(seed)
+    random.seed(seed)
+    gc.disable()
+    try:
+        yield
+    finally:
+        _run._ALLOW_DETERMINISTIC_SCHEDULING = before[0]  # type: ignore[misc]  # as above
+        _run._r.setstate(before[1])
+        random.setstate(before[2])
+        if before[3]:
+            gc.enable()
+
+
+def run_seeded(main: Callable[[], Awaitable[None]], seed: int, guard: StallGuard) -> None:
+    """Runs `main` on an autojumping clock that begins at 0, under the guard."""
+
+    async def guarded() -> None:
+        with trio.CancelScope() as guard.scope:
+            await main()
+
+    with seeded(seed):
+        trio.run(guarded, clock=trio.testing.MockClock(autojump_threshold=0), instruments=[guard])
+
+
+class StallGuard(trio.abc.Instrument):
+    """Ends a run in which no task can ever run again, and says where each of them waits.
+
+    On an autojumping clock trio would spin for ever then. Shields are taken away, so that one without a deadline
+    cannot keep the run alive.
+    """
+
+    def __init__(self) -> None:
+        self.scope = trio.CancelScope()
+        self.stalled: list[str] = []
+        """Where the tasks waited when nothing could go on; empty: it never came to that."""
+        self.shielded: list[str] = []
+        """The tasks that even cancelling did not end."""
+        self.steps = 0
+        self._idle = 0
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Something ran."""
+        self._idle = 0
+        self.steps += 1
+
+    def before_io_wait(self, timeout: float) -> None:
+        """The loop has nothing to run now."""
+        self._idle += 1
+        if self._idle <= IDLE_PASSES:
+            return
+        statistics = trio.lowlevel.current_statistics()
+        if statistics.tasks_runnable or statistics.seconds_to_next_deadline < inf:
+            return
+        self._idle = 0
+        if not self.stalled:
+            self.stalled = [place_of(task) for task in all_tasks()]
+            self.scope.cancel()
+        else:
+            self.shielded = self.shielded or [place_of(task) for task in all_tasks()]
+            for task in all_tasks():
+                _unshield(task)
+
+
+def all_tasks() -> list[trio.lowlevel.Task]:
+    """Every task below the main one, parents first."""
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    found: list[trio.lowlevel.Task] = []
+    waiting = [nursery for nursery in root.child_nurseries]
+    while waiting:
+        for task in waiting.pop().child_tasks:
+            if task.name != "<init>" and not (task.coro.cr_code.co_filename or "").startswith(_TRIO):  # type: ignore[attr-defined]  # a coroutine of Python's own
+                found.append(task)
+            waiting.extend(task.child_nurseries)
+    return found
+
+
+_TRIO = str(trio.__file__).removesuffix("__init__.py")
+
+
+def place_of(task: trio.lowlevel.Task) -> str:
+    """Where a task waits: its name and the innermost line that is not trio's."""
+    place = "not started"
+    for frame, line in task.iter_await_frames():
+        code = frame.f_code
+        if not code.co_filename.startswith(_TRIO):
+            place = f"{code.co_filename}:{line} in {code.co_qualname}"
+    return f"{task.name}: {place}"
+
+
+def _unshield(task: trio.lowlevel.Task) -> None:
+    status = task._cancel_status
+    while status is not None:
+        status._scope.shield = False
+        status = status.parent
