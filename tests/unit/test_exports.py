@@ -22,11 +22,11 @@ def listed(module: Module) -> list[str] | None:
 
 
 def imported(module: Module) -> set[str]:
-    """The public names that a module's import statements bind, less the future."""
+    """The public names of ours that a package's import statements bind: what it re-exports."""
     return {
-        alias.asname or alias.name.split(".")[0]
+        alias.asname or alias.name
         for node in module.tree.body
-        if isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", "") != "__future__"
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "hermes_trio")
         for alias in node.names
         if not (alias.asname or alias.name).startswith("_")
     }
