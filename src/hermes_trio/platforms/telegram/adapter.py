@@ -131,9 +131,9 @@ class TelegramPlatform:
         """Our own id and name; without them our own and others' messages cannot be told apart, so nothing starts."""
         result = await self._ask("getMe", {}, self._request_timeout, receiver)
         user_id, username = (result.get("id"), result.get("username")) if isinstance(result, dict) else (None, None)
-        if type(user_id) is not int or not isinstance(username, str) or not username:
-            raise Disconnected("Telegram did not say who the bot is (getMe has no id or no username)")
-        return user_id, username
+        if type(user_id) is not int:
+            raise Disconnected("Telegram did not say who the bot is (getMe has no id)")
+        return user_id, username if isinstance(username, str) else ""
 
     async def _poll(self, receiver: Receiver, me: tuple[int, str], offset: int | None) -> int | None:
         """One poll: returns the offset of the next one, after everything below it was stored."""
