@@ -270,7 +270,6 @@ async def test_a_deaf_poll_ends_in_time(autojump_clock: trio.testing.MockClock) 
         ok(True),
         ok({}),
         ok({"id": "4711", "username": "HermesBot"}),
-        ok({"id": 4711}),
         Response(200, {}, b"<html>"),
     ],
 )
