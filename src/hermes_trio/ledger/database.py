@@ -71,6 +71,12 @@ def prepare(connection: sqlite3.Connection, name: str) -> None:
         migrations.apply(db)
 
 
+def limit_pages(connection: sqlite3.Connection, spare: int | None) -> None:
+    """Lets the database grow by that many pages and no further, as on a disk that is full; None: without a limit."""
+    pages = 2**31 if spare is None else connection.execute("PRAGMA page_count").fetchone()[0] + spare
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
 def _refuse_what_is_not_ours(connection: sqlite3.Connection, name: str) -> None:
     """Only reads."""
     db = Database(connection, execute_plugins=False)

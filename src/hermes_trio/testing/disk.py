@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from pathlib import Path
 
+import trio
+
 from hermes_trio.clock import Clock
 from hermes_trio.ledger.database import prepare
-from hermes_trio.ledger.executors import Executor, InlineExecutor
+from hermes_trio.ledger.executors import Call, Executor, InlineExecutor, Result
 from hermes_trio.testing.fence import Incarnation
 
 Crossing = Callable[[Incarnation, str], None]
@@ -35,6 +37,10 @@ class Disk:
         prepare(self.connection, NAME)
         self.changed: Callable[[], None] = lambda: None
         """Is called after each commit that changed something."""
+        self.held = 0.0
+        """Seconds that the ledger task is held up at its next chance."""
+        self.before: Crossing = lambda incarnation, label: None
+        """Is told of every transaction before it begins."""
         self._crossing = crossing
         self._random = random.Random(f"disk {seed}")
         self._seen = self.connection.total_changes
@@ -47,9 +53,18 @@ class Disk:
         @asynccontextmanager
         async def open_executor(data_dir: Path, clock: Clock) -> AsyncIterator[Executor]:
             incarnation.guard()
-            yield InlineExecutor(self.connection, clock.now, self._delay, lambda label: self._cross(incarnation, label))
+            inline = InlineExecutor(
+                self.connection, clock.now, self._delay, lambda label: self._cross(incarnation, label)
+            )
+            yield _Executor(inline, lambda label: self.before(incarnation, label), self._hold)
 
         return open_executor
+
+    async def _hold(self) -> None:
+        held, self.held = self.held, 0.0
+        if held:
+            with trio.CancelScope(shield=True):  # as the inline executor's own waits; it has an end
+                await trio.sleep(held)
 
     def _delay(self) -> float:
         if self._random.randrange(SLOW_ONE_IN) == 0:
@@ -66,6 +81,22 @@ class Disk:
             self._seen = changes
             self.changed()
         self._crossing(incarnation, label)
+
+
+class _Executor:
+    """An executor that may be held up before and after a transaction, and that tells of it before it begins."""
+
+    def __init__(self, inline: Executor, before: Callable[[str], None], hold: Callable[[], Awaitable[None]]) -> None:
+        self._inline = inline
+        self._before = before
+        self._hold = hold
+
+    async def run(self, calls: Sequence[Call]) -> Sequence[Result]:
+        self._before("commit? " + "+".join(dict.fromkeys(call.label for call in calls)))
+        await self._hold()
+        results = await self._inline.run(calls)
+        await self._hold()
+        return results
 
 
 @cache

@@ -7,6 +7,7 @@ else is believed. The rule that must not be broken: up to its crash a run is the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -66,12 +67,12 @@ class Exploration:
         )
 
 
-def run_world(scenario: Scenario, seed: int = 0, *, crash_at: Sequence[int] = (), **settings: object) -> World:
+def run_world(scenario: Scenario, seed: int = 0, *, crash_at: Sequence[int] = (), **settings: Any) -> World:
     """Plays a scenario until it is quiet and checks every promise. Returns the world, for questions.
 
     settings: those of World.
     """
-    world = World(seed, crash_at=crash_at, **settings)  # type: ignore[arg-type]  # passed on as they are
+    world = World(seed, crash_at=crash_at, **settings)
     world.run(scenario)
     return world
 
@@ -82,7 +83,7 @@ def explore_crashes(
     depth: int = 1,
     seed: int = 0,
     points: Callable[[Sequence[int]], Iterable[int]] = lambda numbers: numbers,
-    **settings: object,
+    **settings: Any,
 ) -> Exploration:
     """Crashes the scenario at every boundary, with depth 2 at every pair. Raises AssertionError unless all is well.
 
@@ -106,16 +107,16 @@ def _crashes(
     length: int,
     depth: int,
     points: Callable[[Sequence[int]], Iterable[int]],
-    settings: dict[str, object],
+    settings: dict[str, Any],
 ) -> Iterator[Verdict]:
     start = before[-1] + 1 if before else 1
     for number in points(range(start, length + 1)):
         crash_at = (*before, number)
-        world = World(seed, crash_at=crash_at, **settings)  # type: ignore[arg-type]  # passed on as they are
+        world = World(seed, crash_at=crash_at, **settings)
         problem = ""
         try:
             world.run(scenario)
-        except Exception as error:  # whatever a run says, the exploration goes on and tells it at the end
+        except Exception as error:  # noqa: BLE001 -- whatever a run says, the exploration goes on and tells it at the end
             problem = f"{type(error).__name__}: {error}"
         labels = tuple(f"#{passed.number} {passed.label} ({passed.occurrence})" for passed in world.boundaries.crashes)
         yield Verdict(crash_at, labels, problem)

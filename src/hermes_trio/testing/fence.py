@@ -16,6 +16,8 @@ from math import inf
 import trio
 from attrs import define, field, frozen
 
+from hermes_fakes.faults import Call
+
 
 class Crashed(BaseException):
     """Is raised inside a dead incarnation. A BaseException, so that `except Exception` cannot swallow it."""
@@ -82,7 +84,8 @@ class Passed:
         return f"#{self.number} {self.label} ({self.occurrence})"
 
 
-Action = Callable[[Passed, Incarnation], None]
+Action = Callable[[str, Incarnation, Call | None], None]
+"""Is told of every passage: its label, whose it is, and the request that it belongs to."""
 
 
 class Boundaries:
@@ -97,18 +100,24 @@ class Boundaries:
         """Called at every boundary, before the crash that may be due there."""
         self._counts: Counter[str] = Counter()
 
-    def cross(self, incarnation: Incarnation, label: str, now: float) -> Passed:
-        """Passes a boundary. Raises Crashed when the incarnation is dead, also when it died here."""
+    def cross(
+        self, incarnation: Incarnation, label: str, now: float, call: Call | None = None, *, numbered: bool = True
+    ) -> None:
+        """Passes a boundary. Raises Crashed when the incarnation is dead, also when it died here.
+
+        numbered: it is one of those that the explorer crashes at.
+        """
         incarnation.guard()
-        self._counts[label] += 1
-        passed = Passed(len(self.trace) + 1, now, incarnation.number, label, self._counts[label])
-        self.trace.append(passed)
+        passed = None
+        if numbered:
+            self._counts[label] += 1
+            passed = Passed(len(self.trace) + 1, now, incarnation.number, label, self._counts[label])
+            self.trace.append(passed)
         for action in self.actions:
-            action(passed, incarnation)
-        if passed.number in self.crash_at:
+            action(label, incarnation, call)
+        if passed is not None and (incarnation.dead or passed.number in self.crash_at):
             self.crash(passed, incarnation)
         incarnation.guard()
-        return passed
 
     def crash(self, passed: Passed, incarnation: Incarnation) -> None:
         """Kills the incarnation at this boundary."""

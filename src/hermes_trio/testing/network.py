@@ -18,12 +18,23 @@ from typing import Any
 import httpcore
 import trio
 import trio.testing
+from attrs import define
 
 from hermes_fakes.server import Server
 from hermes_trio.testing.fence import Incarnation
 
-client: ContextVar[Incarnation] = ContextVar("client")
-"""The incarnation whose request a fake works on."""
+
+@define(eq=False)
+class Link:
+    """One connection, as the platform's end of it knows it."""
+
+    incarnation: Incarnation
+    """Its client."""
+    open: bool = True
+
+
+link: ContextVar[Link] = ContextVar("link")
+"""The connection whose request a fake works on."""
 
 
 class Network:
@@ -35,6 +46,8 @@ class Network:
         """Seconds that one way takes."""
         self.nursery: trio.Nursery | None = None
         """The world's; the platforms' ends of connections run in it."""
+        self.closed: Callable[[], None] = lambda: None
+        """Is called after each end of a connection."""
 
     def for_incarnation(self, incarnation: Incarnation) -> httpcore.AsyncNetworkBackend:
         """The network as one incarnation reaches it."""
@@ -56,9 +69,14 @@ class Network:
         return ours
 
     async def _serve(self, incarnation: Incarnation, fake: Server[Any], stream: trio.abc.Stream) -> None:
-        client.set(incarnation)
-        with incarnation.connection():
-            await fake.serve(stream)
+        own = Link(incarnation)
+        link.set(own)
+        try:
+            with incarnation.connection():
+                await fake.serve(stream)
+        finally:
+            own.open = False
+            self.closed()
 
 
 class _Backend(httpcore.AsyncNetworkBackend):

@@ -94,10 +94,10 @@ def all_tasks() -> list[trio.lowlevel.Task]:
     root = trio.lowlevel.current_root_task()
     assert root is not None
     found: list[trio.lowlevel.Task] = []
-    waiting = [nursery for nursery in root.child_nurseries]
+    waiting = list(root.child_nurseries)
     while waiting:
         for task in waiting.pop().child_tasks:
-            if task.name != "<init>" and not (task.coro.cr_code.co_filename or "").startswith(_TRIO):  # type: ignore[attr-defined]  # a coroutine of Python's own
+            if task.name != "<init>" and not (task.coro.cr_code.co_filename or "").startswith(_TRIO):
                 found.append(task)
             waiting.extend(task.child_nurseries)
     return found
@@ -117,7 +117,7 @@ def place_of(task: trio.lowlevel.Task) -> str:
 
 
 def _unshield(task: trio.lowlevel.Task) -> None:
-    status = task._cancel_status
+    status: _run.CancelStatus | None = task._cancel_status
     while status is not None:
         status._scope.shield = False
-        status = status.parent
+        status = status._parent

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import itertools
 import random
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import cache, partial
 from typing import Any
@@ -25,8 +25,9 @@ from hermes_trio.ledger import inbox, obligations
 from hermes_trio.runtime import Ports, open_runtime
 from hermes_trio.testing.checker import check
 from hermes_trio.testing.disk import Disk
+from hermes_trio.testing.faults import Fault, Injected, Missed, names_of
 from hermes_trio.testing.fence import Boundaries, Crashed, Incarnation
-from hermes_trio.testing.network import Network, client
+from hermes_trio.testing.network import Link, Network, link
 from hermes_trio.testing.people import ModelSide, TelegramSide
 from hermes_trio.testing.scheduler import StallGuard, run_seeded
 from hermes_trio.testing.story import tell
@@ -105,10 +106,14 @@ class World:
         config: Mapping[str, Any] | None = None,
         tools: Sequence[Tool] | None = None,
         bot: Bot = runtime_bot,
+        faults: Iterable[Fault] = (),
     ) -> None:
         self.seed = seed
         self.clock = WorldClock()
         self.boundaries = Boundaries(crash_at)
+        self.boundaries.actions.append(self._strike)
+        self.faults = [Injected(fault) for fault in faults]
+        """Everything that was injected, with its hits."""
         self.network = Network(self._latency)
         self.disk = Disk(seed, self._cross)
         self.telegram = TelegramSide(EPOCH)
@@ -126,10 +131,13 @@ class World:
         self._ids = itertools.count(1)
         self._wanted = trio.Event()
         self._changes = trio.lowlevel.ParkingLot()
-        self._flying: dict[Call, Incarnation] = {}
+        self._flying: dict[Call, Link] = {}
         """Requests that are being answered."""
         self._last_offset: Any = None
+        self._held = 0.0
         self.disk.changed = self._committed
+        self.network.closed = self._notify
+        self.disk.before = lambda incarnation, label: self._strike(label, incarnation, None, early=True)
         for fake in self.network.hosts.values():
             fake.watch = self._on_wire
 
@@ -152,6 +160,29 @@ class World:
         self.kill()
         await trio.sleep(RESTART_DELAY)
         await self.up()
+
+    def inject(self, fault: Fault) -> Injected:
+        """Adds a fault to the world; occurrences are counted from now."""
+        injected = Injected(fault)
+        self.faults.append(injected)
+        return injected
+
+    def missed(self) -> list[str]:
+        """The faults that never struck, those of the fakes included."""
+        wire = [fault for fake in self.network.hosts.values() for fault in fake.faults.unhit()]
+        return [*(str(each.fault) for each in self.faults if not each.hits), *(str(fault.effect) for fault in wire)]
+
+    def hold(self, seconds: float, *, on_wire: bool) -> None:
+        """Holds up the task that is at a boundary just now: that of a request, or the ledger's."""
+        if on_wire:
+            self._held = seconds
+        else:
+            self.disk.held = seconds
+
+    def spawn(self, action: Callable[[], Awaitable[object]]) -> None:
+        """Runs something in the world itself, whatever becomes of the bot."""
+        assert self.network.nursery is not None, "the world does not run"
+        self.network.nursery.start_soon(action)
 
     async def quiet(self, patience: float = PATIENCE) -> None:
         """Returns when nothing is left to do: exactly then, at no later time.
@@ -187,8 +218,8 @@ class World:
         return ""
 
     def _in_flight(self) -> Iterator[Call]:
-        for call, incarnation in list(self._flying.items()):
-            if incarnation.dead or call.gone.is_set():
+        for call, connection in list(self._flying.items()):
+            if not connection.open or call.gone.is_set():
                 del self._flying[call]
             elif call.method != "sendChatAction":
                 yield call
@@ -219,11 +250,18 @@ class World:
     def _cross(self, incarnation: Incarnation, label: str) -> None:
         self.boundaries.cross(incarnation, label, trio.current_time())
 
+    def _strike(self, label: str, incarnation: Incarnation, call: Call | None, *, early: bool = False) -> None:
+        names = names_of(label)
+        for injected in self.faults:
+            if injected.wants(names, call, early=early):
+                injected.strike(self, incarnation, call)
+
     async def _on_wire(self, stage: str, call: Call) -> None:
         """A request comes to one of its stages at a fake."""
-        incarnation = client.get()
+        connection = link.get()
+        incarnation = connection.incarnation
         if stage == "?":
-            self._flying[call] = incarnation
+            self._flying[call] = connection
             await trio.sleep(self._latency())
         elif stage == "~" and call.method == "sendMessage":
             made = next(change for change in reversed(self.telegram.fake.history) if change.args is call.args)
@@ -232,8 +270,12 @@ class World:
         elif stage == "!":
             self._flying.pop(call, None)
         try:
-            if self._counts(stage, call):
-                self._cross(incarnation, f"wire{stage} {call.method}")
+            self.boundaries.cross(
+                incarnation, f"wire{stage} {call.method}", trio.current_time(), call, numbered=self._counts(stage, call)
+            )
+            if self._held:
+                held, self._held = self._held, 0.0
+                await trio.sleep(held)
         except Crashed:
             await trio.sleep_forever()  # its connection is torn
         if stage == "?":
@@ -310,6 +352,9 @@ class World:
             await scenario(self)
             await self.quiet()
             check(self)
+            missed = self.missed()
+            if missed and not self.boundaries.crash_at:
+                raise Missed(f"never struck: {', '.join(missed)}\n\n{self.story()}")
             if self.alive is not None:
                 self.alive.kill()
             nursery.cancel_scope.cancel()
