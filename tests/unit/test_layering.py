@@ -308,9 +308,7 @@ def test_a_library_stays_in_its_room(library: str) -> None:
 def test_private_names_of_trio_have_one_home() -> None:
     """The scheduler's private names are used in one module of the test kit."""
     users = {module.path: (module, node) for module in modules(SRC) for node in private_trio(module)}
-    outside = [
-        m.at(node, "uses a private name of trio") for m, node in users.values() if not lives_in(m, ["testing/"])
-    ]
+    outside = [m.at(node, "uses a private name of trio") for m, node in users.values() if not lives_in(m, ["testing/"])]
     inside = [
         m.at(node, "a second module with private names") for m, node in users.values() if lives_in(m, ["testing/"])
     ]

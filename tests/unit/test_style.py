@@ -125,9 +125,7 @@ def dishonest_tests(module: Module) -> Iterator[str]:
     """Tests that are left out, expected to fail, or that talk to a mock."""
     for node in ast.walk(module.tree):
         name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-        if name in DISHONEST and (
-            isinstance(node, ast.Name) or ast.unparse(node).startswith(("pytest.", "unittest."))
-        ):
+        if name in DISHONEST and (isinstance(node, ast.Name) or ast.unparse(node).startswith(("pytest.", "unittest."))):
             yield module.at(node, f"{name}: every test runs, against small real implementations")
         if isinstance(node, ast.Import | ast.ImportFrom) and "mock" in ast.unparse(node).split():
             yield module.at(node, "mock: ports have small real implementations instead")
@@ -181,8 +179,7 @@ def test_first_lines_are_sentences() -> None:
             module.at(node, f"{node.name}: the first line of its docstring is no sentence")
             for module in modules(SRC)
             for node, _ in definitions(module)
-            if (words := ast.get_docstring(node))
-            and not words.split("\n\n")[0].rstrip().endswith((".", ":", "?", "`"))
+            if (words := ast.get_docstring(node)) and not words.split("\n\n")[0].rstrip().endswith((".", ":", "?", "`"))
         ]
     )
 
