@@ -1,0 +1,1 @@
+"""The real program in a child process, over loopback sockets, killed with SIGKILL."""
