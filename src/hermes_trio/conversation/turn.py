@@ -205,7 +205,7 @@ class TurnRunner:
         interval = min(HEARTBEAT, account.capabilities.typing_interval)
         beaten = trio.current_time()
         while True:
-            if account.capabilities.typing and not account.down:
+            if account.capabilities.typing and not account.down and trio.current_time() >= account.quiet_until:
                 await account.platform.typing(address)
             if trio.current_time() - beaten >= HEARTBEAT:
                 beaten = trio.current_time()

@@ -27,6 +27,8 @@ class Account:
         """Wall-clock seconds of the last completed round trip."""
         self.down = True
         """Nothing has come through since the last failure, or the start."""
+        self.quiet_until = -inf
+        """trio's time until which a rate limit forbids everything cosmetic."""
         self.room = measure(wire.marker, platform.capabilities.unit)
         """Units that each part leaves free for the marker."""
 
@@ -34,11 +36,6 @@ class Account:
     def capabilities(self) -> Capabilities:
         """What the adapter's wire allows."""
         return self.platform.capabilities
-
-    @property
-    def connect_allowance(self) -> float:
-        """Seconds that connecting may take on top of a request."""
-        return self.wire.request_timeout
 
     def measure(self, text: str) -> int:
         """The length of a text in the wire's unit."""

@@ -264,6 +264,8 @@ class Courier:
             self.alive(account)
         elif isinstance(outcome, Refused) and outcome.reason is Reason.NOTHING_LEFT:
             self.trouble(account)
+        elif isinstance(outcome, Refused) and outcome.retry_after is not None:
+            account.quiet_until = max(account.quiet_until, trio.current_time() + outcome.retry_after)
 
     def _keep(self, account: Account, preview: _Preview, view: View, edited: bool, outcome: Outcome) -> None:
         """What a request taught about a preview: no row holds it."""

@@ -31,8 +31,9 @@ from hermes_trio.values import Address
 
 MAX_ROW_STEPS = 1000
 """Changes of rows in one decision; more would mean that the core goes round in circles."""
-GRACE = 5.0
-"""Seconds beyond an adapter's own deadlines after which a request of ours is given up from outside."""
+GRACE = 20.0
+"""Seconds beyond the request timeout after which a request is given up from outside: an adapter whose own deadlines, for
+connecting too, do not work."""
 EXPIRED_SUFFIX, REFUSED_SUFFIX = ".expired", ".refused"
 """Ends the id of the notice that an obligation leaves behind: identity comes from the cause."""
 
@@ -179,7 +180,7 @@ def _leave_word(con: Connection, address: Address, notices: Notices, view: View,
 
 async def perform(account: Account, address: Address, step: Request) -> Outcome:
     """Makes one request. Never raises for what the wire, or the adapter's own code, may do."""
-    limit = account.wire.request_timeout + account.connect_allowance + GRACE
+    limit = account.wire.request_timeout + GRACE
     try:
         with trio.move_on_after(limit):
             return await _request(account, address, step)
