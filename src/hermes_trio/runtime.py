@@ -22,11 +22,11 @@ from pathlib import Path
 import httpcore
 import structlog
 import trio
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from hermes_trio.agent import Agent
 from hermes_trio.clock import Clock, Ids, SystemClock, random_id
-from hermes_trio.config import Config, ModelConfig, PlatformConfig, TelegramConfig
+from hermes_trio.config import Config, ConsoleConfig, ModelConfig, PlatformConfig, TelegramConfig
 from hermes_trio.conversation import notices
 from hermes_trio.conversation.actor import Conversations
 from hermes_trio.conversation.admission import Rules
@@ -46,6 +46,7 @@ from hermes_trio.model.demo import DemoModel
 from hermes_trio.model.fallback import FallbackModel
 from hermes_trio.model.openai import OpenAIModel
 from hermes_trio.platforms.base import Capabilities, Platform
+from hermes_trio.platforms.console import SENDER, console_platform
 from hermes_trio.platforms.telegram import TelegramPlatform
 from hermes_trio.tools.base import Tool
 from hermes_trio.tools.clock import ClockTool
@@ -94,6 +95,11 @@ class Runtime:
         self._receiving = receiving
         self._turns = turns
 
+    async def wait_idle(self) -> None:
+        """Returns when no turn runs or waits, and no delivery is due now. Cancelled: nothing changes."""
+        await self._conversations.wait_idle()
+        await self._courier.wait_idle()
+
     async def drain(self, seconds: float) -> None:
         """Ends politely: receives no more, lets turns and deliveries finish for `seconds`, then stops the rest.
 
@@ -126,21 +132,24 @@ async def open_runtime(
     database cannot be used. Leaving the block cancels what still runs; call `drain` before for a polite end.
     """
     ports = ports or Ports()
+    config = _owned_consoles(config)
     async with (
         open_http_client(ports.network) as client,
+        open_http_client(ports.network) as model_client,  # of its own: streams must not keep chats from a connection
         ports.open_executor(config.data_dir, ports.clock) as executor,
         open_ledger(executor) as ledger,
         trio.open_nursery() as nursery,
     ):
         life = await ledger.commit(accounts.begin_life, ports.clock.now())
         configured = {
-            name: _platform(name, table, client, config.delivery.settle) for name, table in config.platforms.items()
+            name: _platform(name, table, client, config.delivery.settle, ports.ids)
+            for name, table in config.platforms.items()
         }
         known = {
             name: Account(name, platform, _wire(platform.capabilities, config), config.delivery.expire)
             for name, platform in {**configured, **(platforms or {})}.items()
         }
-        models = _models(config.model, client) if model is None else {model.name: model}
+        models = _models(config.model, model_client) if model is None else {model.name: model}
         agent = Agent(
             _first(models),
             {tool.spec.name: tool for tool in (_tools(config) if tools is None else tools)},
@@ -196,7 +205,14 @@ async def _hold_nursery(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:
         await trio.sleep_forever()
 
 
-def _platform(name: str, table: PlatformConfig, client: HttpClient, settle: float | None) -> Platform:
+def _owned_consoles(config: Config) -> Config:
+    """Whoever sits at the terminal that the program runs on is an owner there; no pattern needs to say so."""
+    consoles = (name for name, table in config.platforms.items() if isinstance(table, ConsoleConfig))
+    owners = (*config.access.owners, *(f"{name}:{SENDER}" for name in consoles))
+    return evolve(config, access=evolve(config.access, owners=owners))
+
+
+def _platform(name: str, table: PlatformConfig, client: HttpClient, settle: float | None, ids: Ids) -> Platform:
     """The adapter of a `[platforms.NAME]` table. settle: the operator's settle time."""
     match table:
         case TelegramConfig():
@@ -211,12 +227,14 @@ def _platform(name: str, table: PlatformConfig, client: HttpClient, settle: floa
                 edit_interval=table.edit_interval,
                 lateness=table.lateness_within(settle),
             )
+        case ConsoleConfig():
+            return console_platform(name, ids(), edit_interval=table.edit_interval)
     raise AssertionError(f"no adapter for {type(table).__name__}")
 
 
 def _models(table: ModelConfig, client: HttpClient) -> Mapping[str, Model]:
     """The models of a `[model]` table by name, the configured one first."""
-    return {model.name: model for model in (_one_model(each, client) for each in (table, *table.fallback))}
+    return {model.name: model for model in (model_of(each, client) for each in (table, *table.fallback))}
 
 
 def _first(models: Mapping[str, Model]) -> Model:
@@ -245,7 +263,8 @@ def _rules(account: Account, config: Config, models: tuple[str, ...]) -> Rules:
     )
 
 
-def _one_model(table: ModelConfig, client: HttpClient) -> Model:
+def model_of(table: ModelConfig, client: HttpClient) -> Model:
+    """The model of one table, without its fallbacks, over an HTTP client that must stay open."""
     if table.kind == "demo":
         return DemoModel()
     return OpenAIModel(
