@@ -1,26 +1,52 @@
-"""The only door to the network for HTTP: one small client over httpcore, and two words for what went wrong.
+"""The only door to the network for HTTP: one small client over httpx, and two words for what went wrong.
 
 Theory of operation. Whoever sends a message must know whether it may have arrived, so every failure is told apart by
 the phase in which it happened. Up to the first byte of the request (a free connection, name, TCP, TLS) it is
 `NothingLeft`; from then on it is `Uncertain`, whatever it looks like. The client never repeats a request, follows no
-redirect, reads no environment and knows no proxy. It stands on httpcore itself: the phases are there in its exception
-types, and its network backend is a public parameter, so that the same code runs over memory streams.
+redirect, keeps no cookie, reads no environment and knows no proxy. It is an `httpx.AsyncClient` over a transport of
+our own, which stands on httpcore's connection pool: there the phases are types of exceptions, and the network backend
+is a public parameter, so that the same code runs over memory streams. The transport is where a failure is told in our
+words; nothing above it has to guess.
 
-The rule that must not be broken: no exception text holds a URL or a header, because they hold the secrets.
+The rule that must not be broken: no exception text and no log line holds a path, a query or a header, because they
+hold the secrets. So httpx sees only scheme, host and port of an address; what follows them travels beside it as the
+extension "target", which is httpcore's documented way to say it.
 """
 
 from __future__ import annotations
 
 import json as jsonlib
+import logging
+import re
 import socket
 import ssl
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from typing import Any, Final, Protocol
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any, Final, Protocol, cast
 
 import httpcore
 import trio
 from attrs import field, frozen
+
+
+@contextmanager
+def _without(name: str) -> Iterator[None]:
+    """Makes `import NAME` fail within, unless it is imported already."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = cast(ModuleType, None)
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+
+
+with _without("httpx._main"):  # its command line: it would import click, pygments and rich wherever they are installed
+    import httpx
 
 MAX_CONNECTIONS: Final = 100
 """Connections at a time for each scheme; a request that finds none free waits `connect_timeout` for one."""
@@ -138,11 +164,11 @@ def _refuse_constant(name: str) -> None:
 
 
 class _Client:
-    """An HttpClient. A pool for each scheme, so that the costly TLS context is made for the first https request."""
+    """An HttpClient."""
 
     def __init__(self, network: httpcore.AsyncNetworkBackend | None) -> None:
-        self._network = network
-        self._pools: dict[bytes, httpcore.AsyncConnectionPool] = {}
+        # Requests are sent as they are built here, so that none of httpx's own headers or time limits applies.
+        self._httpx = httpx.AsyncClient(transport=_Transport(network), follow_redirects=False, trust_env=False)
 
     async def request(
         self,
@@ -184,25 +210,66 @@ class _Client:
 
     async def aclose(self) -> None:
         """Closes all connections. Requests in flight fail as Uncertain."""
-        for pool in self._pools.values():
-            await pool.aclose()
+        await self._httpx.aclose()
 
     @asynccontextmanager
-    async def _exchange(self, request: httpcore.Request) -> AsyncGenerator[_Streamed]:
-        pool = self._pool(request.url.scheme)
-        with _failures_told():
-            response = await pool.handle_async_request(request)
+    async def _exchange(self, request: httpx.Request) -> AsyncGenerator[_Streamed]:
+        ours = _SENDING.set(True)
+        try:
+            response = await self._httpx.send(request, stream=True)
+        finally:
+            _SENDING.reset(ours)
         answer = _Streamed(response)
         try:
             yield answer
         finally:
             await answer.aclose()
 
-    def _pool(self, scheme: bytes) -> httpcore.AsyncConnectionPool:
+
+_SENDING: ContextVar[bool] = ContextVar("hermes_trio.http.sending", default=False)
+"""Whether this task is just now inside a request of ours."""
+
+
+def _not_ours(record: logging.LogRecord) -> bool:
+    """Keeps httpx's line about each request of ours out of every log; other users of httpx keep theirs."""
+    return not _SENDING.get()
+
+
+logging.getLogger("httpx").addFilter(_not_ours)
+
+
+class _Transport(httpx.AsyncBaseTransport):
+    """Carries httpx's requests to httpcore; a pool for each scheme, so that the first https makes the TLS context."""
+
+    def __init__(self, network: httpcore.AsyncNetworkBackend | None) -> None:
+        self._network = network
+        self._pools: dict[str, httpcore.AsyncConnectionPool] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Raises NothingLeft and Uncertain, which httpx lets pass."""
+        url = request.url
+        with _failures_told():
+            response = await self._pool(url.scheme).handle_async_request(
+                httpcore.Request(
+                    request.method,
+                    httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port),
+                    headers=request.headers.raw,
+                    content=request.stream,
+                    extensions=request.extensions,
+                )
+            )
+        headers = [(name, value) for name, value in response.headers if name.lower() not in _UNWANTED]
+        return httpx.Response(response.status, headers=headers, stream=_Incoming(response))
+
+    async def aclose(self) -> None:
+        for pool in self._pools.values():
+            await pool.aclose()
+
+    def _pool(self, scheme: str) -> httpcore.AsyncConnectionPool:
         pool = self._pools.get(scheme)
         if pool is None:
             pool = self._pools[scheme] = httpcore.AsyncConnectionPool(
-                ssl_context=self._tls() if scheme == b"https" else None,
+                ssl_context=self._tls() if scheme == "https" else None,
                 max_connections=MAX_CONNECTIONS,
                 max_keepalive_connections=MAX_IDLE_CONNECTIONS,
                 keepalive_expiry=KEEP_ALIVE if self._network is None else None,
@@ -216,12 +283,37 @@ class _Client:
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
+_UNWANTED: Final = frozenset({b"set-cookie", b"location"})
+"""What httpx does not get to see: it would keep the one, and prepare to follow the other or fail on it."""
+
+
+class _Incoming(httpx.AsyncByteStream):
+    """The body of an answer on its way up through httpx (a class: httpcore's own generators are nested enough)."""
+
+    def __init__(self, response: httpcore.Response) -> None:
+        self._response = response
+        self._parts: AsyncIterator[bytes] | None = None
+        """None until the first chunk is asked for."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._parts is None:
+            self._parts = aiter(self._response.aiter_stream())
+        with _failures_told():
+            return await anext(self._parts)
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
 class _Streamed:
     """A StreamedResponse, and an iterator over its own chunks (a class: nothing is left to the garbage collector)."""
 
-    def __init__(self, response: httpcore.Response) -> None:
-        self.status = response.status
-        self.headers = _fold_headers(response.headers)
+    def __init__(self, response: httpx.Response) -> None:
+        self.status = response.status_code
+        self.headers = _fold_headers(response.headers.raw)
         self._response = response
         self._parts: AsyncIterator[bytes] | None = None
         """None until the first chunk is asked for."""
@@ -234,9 +326,8 @@ class _Streamed:
 
     async def __anext__(self) -> bytes:
         if self._parts is None:
-            self._parts = aiter(self._response.aiter_stream())
-        with _failures_told():
-            return await anext(self._parts)
+            self._parts = self._response.aiter_raw()
+        return await anext(self._parts)
 
     async def read(self, limit: int) -> bytes:
         body = bytearray()
@@ -251,17 +342,17 @@ class _Streamed:
         await self._response.aclose()
         if self._parts is None:
             return
-        # httpcore nests its generators, and only an exception that passes through them closes all of them at once.
-        # Reading on from the closed connection raises one, behind the few chunks that were already parsed.
+        # httpx and httpcore nest generators, and only an exception that passes through them closes all of them at
+        # once. Reading on from the closed connection raises one, behind the few chunks that were already parsed.
         try:
             async for _ in self._parts:
                 pass
-        except _FAILURES:
+        except Uncertain:
             pass
 
 
-class _Body:
-    """The body of a request, in one piece. httpcore's own is a generator that a cancelled write would leave behind."""
+class _Body(httpx.AsyncByteStream):
+    """The body of a request, in one piece. httpx's own is a generator that a cancelled write would leave behind."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -283,9 +374,9 @@ def _request(
     headers: Mapping[str, str] | None,
     connect_timeout: float,
     read_timeout: float,
-) -> httpcore.Request:
-    """The request as httpcore takes it, complete with Host and Content-Length."""
-    target = _parse_url(url)
+) -> httpx.Request:
+    """The request complete with Host and Content-Length, as httpx takes it and adds nothing to it."""
+    address = _parse_url(url)
     fields = {"accept": "*/*", "accept-encoding": "identity", "user-agent": "hermes_trio"}
     content = b""
     if json is not None:
@@ -296,38 +387,42 @@ def _request(
         fields["content-length"] = str(len(content))
     fields |= {name.lower(): value for name, value in (headers or {}).items()}
     timeouts = {"pool": connect_timeout, "connect": connect_timeout, "write": read_timeout, "read": read_timeout}
-    return httpcore.Request(
+    return httpx.Request(
         method,
-        target,
-        headers=[(b"host", _host(target)), *((name.encode(), _header(value)) for name, value in fields.items())],
-        content=_Body(content),
-        extensions={"timeout": timeouts},
+        address.copy_with(userinfo=b"", raw_path=b"/", fragment=None),
+        headers=[(b"host", address.netloc), *((name.encode(), _header(value)) for name, value in fields.items())],
+        stream=_Body(content),
+        extensions={"timeout": timeouts, "target": address.raw_path},
     )
 
 
-def _parse_url(url: str) -> httpcore.URL:
+def _parse_url(url: str) -> httpx.URL:
     try:
-        target = httpcore.URL(url)
-    except (ValueError, TypeError):
-        raise ValueError("the address is not a URL, or not in ASCII") from None
-    if target.scheme not in (b"http", b"https") or not target.host:
+        address = httpx.URL(url)
+    except (httpx.InvalidURL, TypeError):
+        raise ValueError("the address is not a URL") from None
+    if address.scheme not in ("http", "https") or not address.host:
         raise ValueError("the address must begin with http:// or https:// and name a host")
-    if not all(0 < len(label) < 64 for label in target.host.removesuffix(b".").split(b".")):
+    if not url.isascii():
+        raise ValueError("the address is not in ASCII")
+    if not all(0 < len(label) < 64 for label in address.raw_host.removesuffix(b".").split(b".")):
         raise ValueError("the address does not name a valid host")
-    return target
+    return address
+
+
+_LEGAL_VALUE: Final = re.compile(rb"([\x21-\x7e\x80-\xff]+([ \t]+[\x21-\x7e\x80-\xff]+)*)?")
+"""RFC 9110, 5.5: what a header may hold."""
 
 
 def _header(value: str) -> bytes:
+    """Checks a value here, because what h11 and httpcore say of an illegal one quotes it, also in the log."""
     try:
-        return value.encode("latin-1")
+        data = value.encode("latin-1")
     except UnicodeEncodeError:
         raise ValueError("a header holds a character that HTTP does not allow there") from None
-
-
-def _host(url: httpcore.URL) -> bytes:
-    """The value of the Host field: with the port only where it is not the scheme's own."""
-    host = b"[%b]" % url.host if b":" in url.host else url.host
-    return host if url.port in (None, {b"http": 80, b"https": 443}[url.scheme]) else b"%b:%d" % (host, url.port)
+    if not _LEGAL_VALUE.fullmatch(data):
+        raise NothingLeft("a header holds a character that HTTP does not allow there")
+    return data
 
 
 def _fold_headers(raw: list[tuple[bytes, bytes]]) -> Mapping[str, str]:

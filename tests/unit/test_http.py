@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import logging
 import ssl
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import httpx
 import pytest
 import trio
 from memory_net import MemoryNet, Serve
@@ -106,6 +108,99 @@ async def test_redirects_are_answers() -> None:
     async with client_of(always(Reply(302, b"", (("location", "http://elsewhere/"),)))) as (client, net):
         assert (await client.request("GET", URL)).status == 302
     assert net.connections == 1
+
+
+@pytest.mark.parametrize("location", [b"http://[::1/", b"http://\xff/", b"mailto:x", b""])
+async def test_a_redirect_to_nowhere_is_an_answer(location: bytes) -> None:
+    """Where a redirect points is never looked at, so that no oddity there spoils the answer."""
+    serve = raw(b"HTTP/1.1 302 Found\r\nlocation: " + location + b"\r\ncontent-length: 0\r\n\r\n")
+    async with client_of(serve) as (client, _):
+        assert (await client.request("POST", URL, json={})).status == 302
+
+
+async def test_no_cookie_is_kept() -> None:
+    """What a server wants remembered is not sent back: two accounts share a client."""
+    seen: list[Request] = []
+
+    async def handler(request: Request) -> Reply:
+        seen.append(request)
+        return Reply(200, b"{}", (("set-cookie", "id=1; path=/"), ("set-cookie", "bad")))
+
+    async with client_of(answering(handler)) as (client, _):
+        await client.request("GET", URL)
+        await client.request("GET", URL)
+    assert "cookie" not in seen[1].headers
+
+
+async def test_the_environment_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy that the environment names does not get to see a token."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://proxy.example:1")
+    async with client_of(always(json_reply([1]))) as (client, _):
+        assert (await client.request("GET", URL)).json() == [1]
+
+
+async def test_nothing_but_ours_is_sent() -> None:
+    """The headers of a request are exactly these, whatever httpx would add by itself."""
+    seen: list[Request] = []
+
+    async def handler(request: Request) -> Reply:
+        seen.append(request)
+        return Reply()
+
+    async with client_of(answering(handler)) as (client, _):
+        await client.request("POST", URL.replace("//", "//user:word@"), json={})
+    assert seen[0].headers == {
+        "host": "api.example",
+        "accept": "*/*",
+        "accept-encoding": "identity",
+        "user-agent": "hermes_trio",
+        "content-type": "application/json",
+        "content-length": "2",
+    }
+
+
+async def test_a_compressed_answer_is_handed_over_as_it_came() -> None:
+    """Bytes are not interpreted, so that a limit counts what arrives."""
+    async with client_of(always(Reply(200, b"\x1f\x8b", (("content-encoding", "gzip"),)))) as (client, _):
+        assert (await client.request("GET", URL)).body == b"\x1f\x8b"
+
+
+@pytest.mark.parametrize(
+    "serve",
+    [
+        pytest.param(always(json_reply({})), id="answered"),
+        pytest.param(always(Reply(302, b"", (("location", "/"),))), id="redirected"),
+        pytest.param(always(Hangup()), id="closed"),
+        pytest.param(raw(b"garbage\r\n\r\n"), id="garbage"),
+        pytest.param(None, id="unreachable"),
+    ],
+)
+async def test_no_log_at_any_level_sees_the_token(serve: Serve | None, caplog: pytest.LogCaptureFixture) -> None:
+    """A root logger at DEBUG gets no path, no query and no header of ours, also when a header is illegal."""
+    caplog.set_level(logging.DEBUG)
+    async with client_of(serve) as (client, _):
+        for value in (SECRET, f"{SECRET}\x07", f" {SECRET}"):
+            try:
+                await client.request("POST", f"{URL}?key={SECRET}", json={}, headers={"authorization": value})
+                async with client.stream("GET", URL, headers={"authorization": value}) as answer:
+                    await answer.read(1000)
+            except (NothingLeft, Uncertain):
+                pass
+    assert caplog.records
+    assert "httpx" not in {record.name for record in caplog.records}
+    assert not [record for record in caplog.records if SECRET in f"{record.getMessage()} {record.__dict__}"]
+
+
+async def test_others_keep_their_log_of_httpx(caplog: pytest.LogCaptureFixture) -> None:
+    """Only lines about our own requests are dropped: the program around us may use httpx too."""
+    caplog.set_level(logging.INFO)
+    async with client_of(always(Reply())) as (client, _):
+        await client.request("GET", URL)
+        transport = httpx.MockTransport(lambda request: httpx.Response(200))
+        async with httpx.AsyncClient(transport=transport) as other:
+            await other.get("http://other.example/")
+    assert [record.name for record in caplog.records] == ["httpx"]
 
 
 async def test_connections_are_reused() -> None:
@@ -412,12 +507,13 @@ def test_load_json_takes_text() -> None:
 
 
 def test_the_import_is_lean() -> None:
-    """Importing the client does not import httpx, a command line or a terminal library."""
-    code = (
-        "import sys, hermes_trio.http; print([m for m in ('httpx', 'click', 'rich', 'pygments') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    """Importing the client imports no command line and no terminal library, also where they are installed, and leaves
+    httpx as it is for others."""
+    heavy = ("httpx._main", "click", "rich", "pygments")
+    code = f"import sys, hermes_trio.http; print([m for m in {heavy} if m in sys.modules]); import httpx._main"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[]"
+    assert not done.stderr or "No module named 'rich'" in done.stderr
 
 
 async def test_cancelling_at_any_instant_leaves_nothing_to_the_garbage_collector() -> None:
