@@ -226,6 +226,10 @@ class Ledger:
         """How often the program has opened it."""
         return int(self.query("SELECT lives FROM incarnations")[0]["lives"]) if self.ready() else 0
 
+    def uncertain_creates(self) -> int:
+        """How many messages may or may not be on the platform, as far as the program knows."""
+        return len(self.query("SELECT 1 FROM posts WHERE state IN ('intended', 'unknown')")) if self.ready() else 0
+
     def confirmed(self, parts: int) -> bool:
         """So many posts are known to show their final text."""
         rows = self.query("SELECT progress FROM posts") if self.ready() else []
@@ -311,24 +315,33 @@ def _chat(
 ) -> Iterator[str]:
     """The complete copies of one chat are the stored answers, in order, and nothing is there besides."""
     expected: list[tuple[str, str, str]] = []
+    failed = 0
     for inbound in inbounds:
         if inbound.state == "failed" and notices:
-            continue
-        if inbound.state != "answered" or len(inbound.answers) != 1 or inbound.turn is None:
+            failed += 1
+        elif inbound.state != "answered" or len(inbound.answers) != 1 or inbound.turn is None:
             yield f"{inbound.text!r} is {inbound.state} with {len(inbound.answers)} stored answers"
-            continue
-        label = _HEADER.search(inbound.answers[0])
-        assert label is not None, f"the stored answer to {inbound.text!r} has no header"
-        if label[1] not in deleted:
-            expected.append((label[1], inbound.answers[0], inbound.turn))
-    labels = [copy.label for copy in screen.copies]
+        else:
+            label = _HEADER.search(inbound.answers[0])
+            assert label is not None, f"the stored answer to {inbound.text!r} has no header"
+            if label[1] not in deleted:
+                expected.append((label[1], inbound.answers[0], inbound.turn))
+    closed = [copy for copy in screen.copies if not copy.complete and _says(copy.messages, notices)]
+    copies = [copy for copy in screen.copies if copy not in closed]
+    labels = [copy.label for copy in copies]
     if labels != [label for label, _, _ in expected]:
         yield f"on screen are the answers {labels}, stored are {[label for label, _, _ in expected]}"
-    for copy in screen.copies:
+    for copy in copies:
         yield from _copy(copy, {label: (text, turn) for label, text, turn in expected}, ledger)
-    for message in screen.others:
-        if not any(notice in message.text for notice in notices):
-            yield f"nobody can explain this message: {message.text!r}"
+    words = [message for message in screen.others if _says((message,), notices)]
+    if len(words) + len(closed) != failed:
+        yield f"{failed} turns failed and {len(words) + len(closed)} notices are on screen"
+    yield from (f"nobody can explain this message: {each.text!r}" for each in screen.others if each not in words)
+
+
+def _says(messages: Sequence[ScreenMessage], notices: tuple[str, ...]) -> bool:
+    """One of the notices stands in these messages."""
+    return any(notice in message.text for notice in notices for message in messages)
 
 
 def _copy(copy: Copy, stored: Mapping[str, tuple[str, str]], ledger: Ledger) -> Iterator[str]:

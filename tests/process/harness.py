@@ -156,6 +156,8 @@ class BotWorld:
     kill_points: list[KillPoint] = field(factory=list)
     crashed: Counter[str] = field(factory=Counter)
     """For each question: how many crashes found it without an answer."""
+    in_flight: int = 0
+    """Creates that were in flight at a crash: each may leave an empty placeholder behind."""
 
     # --- the program ----------------------------------------------------------------------------------------------
 
@@ -197,8 +199,9 @@ class BotWorld:
         self.note_crash()
 
     def note_crash(self) -> None:
-        """The program has just died: whatever had no answer may cost one more turn."""
+        """The program has just died: what had no answer may cost one more turn, a create in flight a placeholder."""
         self.crashed.update(self.ledger.unanswered())
+        self.in_flight += self.ledger.uncertain_creates()
 
     async def restart(self) -> Bot:
         """SIGKILL, and a new process that polls."""
@@ -273,14 +276,14 @@ class BotWorld:
     async def wait_rows(self, condition: Callable[[Ledger], T]) -> T:
         """The first true value of a condition on the database."""
         with trio.fail_after(PATIENCE):
-            while not (value := condition(self.ledger)):
+            while not (value := condition(self.ledger)):  # noqa: ASYNC110 -- a file tells no one that it changed
                 await trio.sleep(POLL)
         return value
 
     async def wait_logged(self, text: str) -> None:
         """Returns when the latest life has written this to its log."""
         with trio.fail_after(PATIENCE):
-            while text not in self.bot.output:
+            while text not in self.bot.output:  # noqa: ASYNC110 -- a file tells no one that it changed
                 await trio.sleep(POLL)
 
     async def wait_settled(self) -> None:
@@ -306,12 +309,13 @@ class BotWorld:
     def verdict(self, *, strays: int = 0, notices: Iterable[str] = (), deleted: Iterable[str] = ()) -> None:
         """Fails with every promise that is broken.
 
-        strays: empty placeholders that may be left at most. notices: texts of which one may stand for an answer.
+        strays: empty placeholders that may be left at most, besides those of crashes. notices: texts of which one may
+        stand for an answer.
         deleted: labels of answers that a user took away.
         """
         complaints = judge(
             self.telegram, self.model, self.ledger, self.crashed,
-            strays=strays, notices=tuple(notices), deleted=frozenset(deleted),
+            strays=strays + self.in_flight, notices=tuple(notices), deleted=frozenset(deleted),
         )  # fmt: skip
         complaints += [f"a kill point was never reached: {point}" for point in self.kill_points if not _struck(point)]
         complaints += [f"in the log of life {number + 1}: {line}" for number, line in self._crashes()]

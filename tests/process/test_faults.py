@@ -342,3 +342,35 @@ async def test_a19_outage_across_restarts() -> None:
         await world.wait_shown(FOOTER)
         assert trio.current_time() - returned < 10
         await finish(world)
+
+
+CLOSING = "⚠"
+"""Begins every notice."""
+
+
+async def test_a_failing_model_leaves_a_word() -> None:
+    """I2: a model that refuses, and one that says nothing, end in one visible notice each; the next turn works."""
+    async with open_bot_world() as world:
+        await world.start()
+        world.model.when("A-1").fails(400, message="no such luck")
+        world.model.when("A-2").says("")
+        world.answers("A-3")
+        for number, name in ((1, "alice"), (2, "bob"), (3, "alice")):
+            world.asks(f"please A-{number}", name)
+        await world.wait_settled()
+        world.crashed["please A-2"] += 1  # an empty answer is asked for once more
+        world.verdict(notices=[CLOSING])
+
+
+async def test_a_stream_that_breaks_off_is_no_answer() -> None:
+    """I2: what is visible of an answer that broke off is closed by a notice, and is not taken for an answer."""
+    async with open_bot_world(model={"retries": 0}) as world:
+        await world.start()
+        world.model.when("A-1").says(answer("A-1")[:200]).cuts()
+        world.asks("please A-1")
+        await world.wait_settled()
+        (inbound,) = world.ledger.inbounds()
+        assert inbound.state == "failed"
+        assert inbound.answers == ()
+        assert "Bold words" in world.shown()
+        world.verdict(notices=[CLOSING])
