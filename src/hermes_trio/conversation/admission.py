@@ -26,6 +26,8 @@ CUT_WITHIN = 2.0
 """Seconds within which the pieces of a text arrive that the user's client had to cut."""
 CUT_SHARE = 0.9
 """A text of at least this share of the wire's limit may have been cut by the client."""
+CUT = "cut."
+"""Begins the group of a text that may have been cut; no platform names its groups so."""
 
 
 @frozen
@@ -119,7 +121,8 @@ class _Admission:
         if outcome.enqueue is None:
             row = self._store(inbound, "command", "answered")
         else:
-            row = self._store(evolve(inbound, text=outcome.enqueue), outcome.kind, "queued")
+            steered = running.id if running is not None and outcome.kind == "steer" else None
+            row = self._store(evolve(inbound, text=outcome.enqueue), outcome.kind, "queued", turn=steered)
         if outcome.text:
             self._say(f"command.{row.id}", row, outcome.text)
 
@@ -133,7 +136,8 @@ class _Admission:
                 self._close(running, "interrupt", notices.INTERRUPTED)
                 self._store(inbound, kind, "queued")
             case Decision.STEER:
-                self._store(inbound, "steer", "queued")
+                assert running is not None
+                self._store(inbound, "steer", "queued", turn=running.id)
             case Decision.JOIN:
                 assert head is not None
                 self._join(inbound, head, running)
@@ -141,25 +145,35 @@ class _Admission:
                 self._store(inbound, kind, "queued")
 
     def _joined(self, inbound: Inbound) -> tuple[Inbound, InboxRow | None]:
-        """The message with its group, and the latest earlier part of the same."""
+        """The message with its group, and the latest earlier part of the same that waits or has a turn.
+
+        A text that the client may have had to cut is a group of its own from the start, so that its turn waits for
+        the rest.
+        """
         if inbound.group is not None:
-            return inbound, inbox.newest_of_group(self.con, inbound.address, inbound.group)
+            return inbound, _head(inbox.newest_of_group(self.con, inbound.address, inbound.group))
         previous = inbox.newest(self.con, inbound.address, inbound.sender)
-        if previous is None or self.now - previous.received_at > CUT_WITHIN:
-            return inbound, None
+        if previous is not None and self._goes_on(previous) and (head := _head(previous)) is not None:
+            return evolve(inbound, group=head.group), head
+        if self._may_be_cut(inbound.text):
+            return evolve(inbound, group=f"{CUT}{inbound.native_id}"), None
+        return inbound, None
+
+    def _goes_on(self, previous: InboxRow) -> bool:
+        """Whether what arrives now may be the rest of this message."""
+        cut = previous.group is not None and previous.group.startswith(CUT)
+        return cut and self.now - previous.received_at <= CUT_WITHIN and self._may_be_cut(previous.text)
+
+    def _may_be_cut(self, text: str) -> bool:
         account = self.rules.account
-        if account.measure(previous.text) < CUT_SHARE * account.capabilities.limit:
-            return inbound, None
-        group = previous.group or f"cut.{previous.native_id}"
-        inbox.set_group(self.con, previous.id, group)
-        return evolve(inbound, group=group), previous
+        return account.measure(text) >= CUT_SHARE * account.capabilities.limit
 
     def _join(self, inbound: Inbound, head: InboxRow, running: TurnRow | None) -> None:
         """A further part shares the turn of the first: before it begins, while it runs, or as what it should know."""
-        if head.state == "queued" and head.kind != "steer":
+        if running is not None and head.turn == running.id:
+            self._store(inbound, "steer", "queued", turn=running.id)
+        elif head.state == "queued":
             self._store(inbound, "message", "queued")
-        elif running is not None and head.turn in (running.id, None):
-            self._store(inbound, "steer", "queued")
         else:
             row = self._store(inbound, "steer", "consumed", turn=head.turn)
             session = transcript.route(self.con, inbound.address)
@@ -191,6 +205,11 @@ class _Admission:
     def _say(self, control: str, row: InboxRow, text: str) -> None:
         plan = self.rules.account.plan(text)
         add_control(self.con, control, row.address, plan, self.now, reserve=self.rules.reserve, anchor=row.anchor)
+
+
+def _head(row: InboxRow | None) -> InboxRow | None:
+    """A part that later ones can share a turn with: it waits for one, or has one."""
+    return row if row is not None and (row.state == "queued" or row.turn is not None) else None
 
 
 def admit(con: Connection, rules: Rules, batch: Batch, now: float) -> Admitted:

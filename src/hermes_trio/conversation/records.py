@@ -134,6 +134,9 @@ def _resume(
 ) -> Begun | Ended:
     row = inbox.get(con, turn.inbox)
     own = transcript.messages_of_turn(con, turn.id)
+    for waiting in inbox.queued(con, turn.address):
+        if not access.allows(turn.address.account, waiting.sender):
+            inbox.move(con, waiting.id, "drop", now)
     if not access.allows(turn.address.account, row.sender):
         _end(con, turn, "stop", now)
         withdraw_reply(con, turn.reply, gave_up.wire, now)
@@ -175,11 +178,14 @@ def record_result(con: Connection, turn: TurnRow, call_id: str, content: str) ->
 
 
 def take_steers(con: Connection, turn: TurnRow, now: float) -> tuple[str, ...]:
-    """What was said to the running turn since it began: it enters the transcript behind the latest tool result."""
+    """What was said to the running turn since it began: it enters the transcript behind the latest tool result.
+
+    What was said to an earlier turn, and came too late for it, waits for a turn of its own.
+    """
     turns.expect_running(con, turn.id)
     texts = []
     for row in inbox.queued(con, turn.address):
-        if row.kind == "steer":
+        if row.kind == "steer" and row.turn == turn.id:
             inbox.move(con, row.id, "consume", now, turn=turn.id)
             text = user_text(row, named=True)
             transcript.append(con, turn.session, turn.id, "user", text, now)
@@ -220,7 +226,11 @@ def close(con: Connection, turn: TurnRow, event: str, notice: str, said: str, ac
 def compress(
     con: Connection, row: InboxRow, session: str, summary: str, new_id: str, notice: Plan, reserve: bool, now: float
 ) -> None:
-    """The old session ends, a new one with its summary takes its route, and the user is told, in one transaction."""
+    """The old session ends, a new one with its summary takes its route, and the user is told, in one transaction.
+
+    Raises TurnOver when the command was dropped meanwhile.
+    """
+    _expect_waiting(con, row)
     if transcript.route(con, row.address) == session:
         transcript.start_session(con, row.address, new_id, now, reason="compression", parent=session)
         transcript.append(con, new_id, None, "summary", summary, now)
@@ -243,9 +253,16 @@ def compress_under_turn(
 
 
 def not_compressed(con: Connection, row: InboxRow, notice: Plan, reserve: bool, now: float) -> None:
-    """A failed summary changes nothing; the user is told."""
+    """A failed summary changes nothing; the user is told. Raises TurnOver when the command was dropped meanwhile."""
+    _expect_waiting(con, row)
     inbox.move(con, row.id, "answer", now)
     add_control(con, f"compressed.{row.id}", row.address, notice, now, reserve=reserve, anchor=row.anchor)
+
+
+def _expect_waiting(con: Connection, row: InboxRow) -> None:
+    state = inbox.get(con, row.id).state
+    if state != "queued":
+        raise turns.TurnOver(state)
 
 
 def _end(

@@ -121,21 +121,39 @@ class TurnRunner:
 
         Cancelled: nothing has changed, and the next start does it.
         """
-        ports, account = self._ports, self._account
-        reserve, now = ports.settings.reserve_control, ports.clock.now
+        logger = log.bind(address=str(job.inbound.address))
+        try:
+            await self._try_to_compress(job)
+        except TurnOver as over:
+            logger.info("the compression was dropped meanwhile", how=str(over))
+        except LedgerClosed:
+            raise
+        except Exception:  # the supervision border of a compression: the user gets a word, and nothing has changed
+            logger.exception("a compression crashed")
+            await self._not_compressed(job)
+        self._ports.courier.wake(job.inbound.address)
+
+    async def _try_to_compress(self, job: Compress) -> None:
+        ports = self._ports
         try:
             wish = "" if job.inbound.text == "compress" else job.inbound.text
             summary = await summarise(ports.agent.model, job.rows, wish)
         except ModelError as error:
             log.warning("no summary", address=str(job.inbound.address), error=str(error))
-            notice = account.plan(notices.NOT_COMPRESSED)
-            await ports.ledger.insist(records.not_compressed, job.inbound, notice, reserve, now())
-        else:
-            notice = account.plan(notices.COMPRESSED)
-            await ports.ledger.insist(
-                records.compress, job.inbound, job.session, summary, ports.ids(), notice, reserve, now()
-            )
-        ports.courier.wake(job.inbound.address)
+            await self._not_compressed(job)
+            return
+        notice, reserve = self._account.plan(notices.COMPRESSED), ports.settings.reserve_control
+        await ports.ledger.insist(
+            records.compress, job.inbound, job.session, summary, ports.ids(), notice, reserve, ports.clock.now()
+        )
+
+    async def _not_compressed(self, job: Compress) -> None:
+        ports, notice = self._ports, self._account.plan(notices.NOT_COMPRESSED)
+        reserve = ports.settings.reserve_control
+        try:
+            await ports.ledger.insist(records.not_compressed, job.inbound, notice, reserve, ports.clock.now())
+        except TurnOver as over:
+            log.info("the compression was dropped meanwhile", address=str(job.inbound.address), how=str(over))
 
     async def _work(self, begun: Begun) -> None:
         if self._is_full(begun):
