@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
 
@@ -11,6 +12,8 @@ from hermes_trio import __version__
 
 COMMANDS: Mapping[str, str] = {
     "run": "hermes_trio.commands.run:run",
+    "chat": "hermes_trio.commands.chat:chat",
+    "start": "hermes_trio.commands.start:start",
     "demonstration": "hermes_trio.commands.demonstration:demonstration",
     "config": "hermes_trio.commands.config:config",
     "fake": "hermes_trio.commands.fake:fake",
@@ -34,7 +37,28 @@ class _Commands(click.Group):
         return command
 
 
-@click.group(cls=_Commands)
+@click.group(cls=_Commands, invoke_without_command=True)
 @click.version_option(__version__, prog_name="hermes-trio")
-def cli() -> None:
-    """A bot runtime in which every message gets exactly one complete visible reply."""
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """A bot runtime in which every message gets exactly one complete visible reply.
+
+    Without a command: the configured bot, or a chat on this terminal.
+    """
+    _open_missing_descriptors()
+    if ctx.invoked_subcommand is None:
+        start = cli.get_command(ctx, "start")
+        assert start is not None
+        ctx.invoke(start)
+
+
+def _open_missing_descriptors() -> None:
+    """A program that was started without standard streams gets empty ones.
+
+    Else the next file that is opened, such as the database, takes their numbers, and a line of output goes into it.
+    """
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import TextIO
 
 import structlog
 
 from hermes_trio.config import LogConfig
 
 
-def configure_logs(config: LogConfig) -> None:
-    """Sends the log of the whole process to standard error in the configured form."""
+def configure_logs(config: LogConfig, stream: TextIO | None = None) -> None:
+    """Sends the log of the whole process to a stream, by default standard error, in the configured form."""
+    stream = sys.stderr if stream is None else stream
     json = config.format == "json"
     structlog.configure(
         processors=[
@@ -19,9 +21,9 @@ def configure_logs(config: LogConfig) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=json),
             structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+            structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=stream.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[config.level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=True,
     )

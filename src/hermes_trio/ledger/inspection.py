@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
+from hermes_trio.values import Address
+
 STORIES: Mapping[str, str] = {
     "inbox": "SELECT id, native_id AS native, state, text FROM inbox",
     "turns": "SELECT inbox, state, resumes, coalesce(error, '') AS error FROM turns",
@@ -46,6 +48,36 @@ def stories(con: sqlite3.Connection) -> tuple[Story, ...]:
         columns = tuple(str(column[0]) for column in cursor.description)
         told.append(Story(table, columns, tuple(tuple(row) for row in cursor)))
     return tuple(told)
+
+
+@frozen
+class Past:
+    """What a conversation was before."""
+
+    messages: int
+    """Of the user and of the bot, in the session that the address writes to now."""
+    last_at: float
+    """Wall-clock seconds."""
+    unfinished: str
+    """What the user said and has no answer yet; empty when all is answered."""
+
+
+def past(con: sqlite3.Connection, address: Address) -> Past | None:
+    """The conversation at an address so far; None when there is none, or an older database cannot tell."""
+    if not con.execute("SELECT 1 FROM sqlite_master WHERE name = 'routes'").fetchone():
+        return None
+    said = con.execute(
+        "SELECT count(*) AS number, max(created_at) AS latest FROM messages JOIN routes USING (session)"
+        " WHERE key = ? AND role IN ('user', 'assistant')",
+        (str(address),),
+    ).fetchone()
+    if not said["number"]:
+        return None
+    open_row = con.execute(
+        "SELECT text FROM inbox WHERE ended_at IS NULL AND account = ? AND chat = ? AND thread = ? ORDER BY id",
+        (address.account, address.chat, address.thread),
+    ).fetchone()
+    return Past(said["number"], said["latest"], "" if open_row is None else open_row["text"])
 
 
 @frozen

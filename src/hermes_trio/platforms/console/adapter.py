@@ -61,12 +61,15 @@ class _Console:
 
     def __init__(self, account: str, lines: Lines, sink: Sink, run_id: str) -> None:
         self._account = account
-        self._lines = lines
+        self.lines = lines
+        """What the user says; may be replaced before `run` begins."""
         self._sink = sink
         self._run_id = run_id
         self._received = self._made = 0
         self.ended = trio.Event()
         """There will be no more lines, or nobody sees what is written."""
+        self.broken = False
+        """Nobody sees what is written."""
 
     async def run(self, receiver: Receiver) -> None:
         """Receives lines until cancelled; blank ones are nothing. Raises what the receiver raises.
@@ -74,7 +77,7 @@ class _Console:
         Cancelled: what was stored stays stored; a line that was read and not stored is lost with its terminal.
         """
         receiver.alive()
-        async for line in self._lines:
+        async for line in self.lines:
             self._entered()
             if line.strip():
                 self._received += 1
@@ -103,12 +106,16 @@ class _Console:
         try:
             await self._sink.write(text)
         except NothingLeft as error:
-            self.ended.set()
+            self._break()
             return Refused(Reason.NOTHING_LEFT, detail=str(error))
         except Uncertain as error:
-            self.ended.set()
+            self._break()
             return Unknown(str(error))
         return Accepted(message_id)
+
+    def _break(self) -> None:
+        self.broken = True
+        self.ended.set()
 
     async def lookup(self, address: Address, key: str, body: Body | None) -> Outcome:
         """Unknown: nobody can ask a terminal what it shows."""
@@ -233,14 +240,20 @@ def is_capable(environ: Mapping[str, str], *descriptors: int) -> bool:
 
 
 def console_platform(
-    account: str, run_id: str, *, edit_interval: float = 0.05, environ: Mapping[str, str] | None = None
+    account: str,
+    run_id: str,
+    *,
+    edit_interval: float = 0.05,
+    environ: Mapping[str, str] | None = None,
+    begun: bytes = b"",
 ) -> PlainConsole | TerminalConsole:
     """The console of this process: standard input and output, redrawn where both are a capable terminal.
 
-    environ: by default the process's; TERM and NO_COLOR count (https://no-color.org).
+    environ: by default the process's; TERM and NO_COLOR count (https://no-color.org). begun: what was read of standard
+    input already.
     """
     environ = os.environ if environ is None else environ
-    lines, sink = read_lines(0), DescriptorSink(1)
+    lines, sink = read_lines(0, begun), DescriptorSink(1)
     if not is_capable(environ, 0, 1):
         return PlainConsole(account, lines, sink, run_id)
     return TerminalConsole(

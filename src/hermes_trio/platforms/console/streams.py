@@ -36,18 +36,21 @@ class Sink(Protocol):
         """
 
 
-async def read_lines(descriptor: int) -> AsyncIterator[str]:
+async def read_lines(descriptor: int, begun: bytes = b"") -> AsyncIterator[str]:
     """The lines of a descriptor, repaired and without their line ends, until it ends.
 
-    Cancelled: what was read of an unfinished line is lost. Raises OSError for a descriptor that cannot be read.
+    begun: what was read of it already. Cancelled: what was read of an unfinished line is lost. Raises OSError for a
+    descriptor that cannot be read.
     """
     buffer = b""
-    while data := await _read(descriptor):
+    data = begun or await _read(descriptor)
+    while data:
         *lines, buffer = (buffer + data).split(b"\n")
         if len(buffer) > LONGEST_LINE:
             lines, buffer = [*lines, buffer], b""
         for line in lines:
             yield _decoded(line)
+        data = await _read(descriptor)
     if buffer:
         yield _decoded(buffer)
 
