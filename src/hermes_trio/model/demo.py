@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from hermes_trio.model.assembly import AnswerReader
 from hermes_trio.model.base import Event, Message, ToolSpec
@@ -69,6 +69,9 @@ SLOW: Final = " ".join(
     ["This answer is slow on purpose, so that there is time to interrupt it.", *(f"Word {n}." for n in range(1, 31))]
 )
 LONG_PARAGRAPHS: Final = 50
+
+_NOTE: Final = re.compile(r"\s*\[note from the runtime: [^\]]*\]\s*\Z")
+"""What the runtime adds behind the user's words, for a model that can make something of it."""
 
 
 @frozen
@@ -154,6 +157,7 @@ def _answer(messages: tuple[Message, ...], tools: tuple[ToolSpec, ...]) -> _Answ
     if last.role == "tool":
         return _Answer(f"The clock says: {last.content.strip() or 'nothing'}")
     said = next((message for message in reversed(messages) if message.role == "user"), Message("user", ""))
+    said = evolve(said, content=_NOTE.sub("", said.content))
     text = said.content.strip()
     if text[:5].lower() in ("echo ", "echo\n") and text[5:].strip():
         return _Answer(text[5:].strip())
