@@ -22,7 +22,7 @@ from hermes_trio.delivery.lane import Decision, Moment, Notices, Shown, decide, 
 from hermes_trio.delivery.steps import Edit
 from hermes_trio.delivery.store import load, save
 from hermes_trio.delivery.view import View, Wire
-from hermes_trio.ledger import Connection, Ledger, LedgerClosed, accounts, obligations
+from hermes_trio.ledger import Connection, Ledger, LedgerClosed, accounts, obligations, operating
 from hermes_trio.platforms.outcomes import Accepted, Outcome, Reason, Refused
 from hermes_trio.values import Address
 
@@ -61,13 +61,23 @@ class Courier:
     """Delivers what the rows say. `run` must run; the other methods may be called by any task."""
 
     def __init__(
-        self, ledger: Ledger, clock: Clock, accounts: Mapping[str, Account], notices: Mapping[str, Notices]
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        accounts: Mapping[str, Account],
+        notices: Mapping[str, Notices],
+        *,
+        only: Address | None = None,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
         self._accounts = accounts
         self._notices = notices
         """By account."""
+        self._only = only
+        """The one address to work at, for a command that sends without a bot; None: all."""
+        self._looked: dict[Address, trio.Event] = {}
+        """Set when a lane has decided on the address."""
         self._lanes: dict[Address, _Lane] = {}
         self._wanted: dict[Address, None] = {}
         """Addresses to be looked at before their rows say so, in order."""
@@ -106,6 +116,10 @@ class Courier:
                 return  # its lane knows, and waits until the next preview is due
             preview.fresh = True
         self.wake(address)
+
+    def next_look(self, address: Address) -> trio.Event:
+        """Is set when a lane has next decided on this address, and all that it decided stands in rows."""
+        return self._looked.setdefault(address, trio.Event())
 
     def all_said(self, addresses: Iterable[Address]) -> Mapping[str, str]:
         """By streaming reply at these addresses: the Markdown that its latest preview was made of."""
@@ -200,12 +214,18 @@ class Courier:
         if room <= 0:
             return inf  # the end of a lane will say so
         busy = tuple(self._lanes)
-        due = await self._ledger.insist(obligations.due_addresses, tuple(self._accounts), room, busy)
-        for address, moment in due:
+        for address, moment in await self._due(room, busy):
             if moment > self._clock.now():
                 return moment
             self._start_lane(nursery, address)
         return inf
+
+    async def _due(self, room: int, busy: tuple[Address, ...]) -> tuple[tuple[Address, float], ...]:
+        """Addresses with work besides the busy ones, and when it is due, earliest first."""
+        if self._only is None:
+            return await self._ledger.insist(obligations.due_addresses, tuple(self._accounts), room, busy)
+        moment = None if self._only in busy else await self._ledger.insist(operating.due_at, self._only)
+        return () if moment is None else ((self._only, moment),)
 
     def _start_lane(self, nursery: trio.Nursery, address: Address) -> None:
         if address not in self._lanes and address.account in self._accounts and not self._closing:
@@ -225,6 +245,8 @@ class Courier:
         previews = {reply: preview.shown for reply, preview in self._previews.get(address, {}).items()}
         moment = Moment(now, account.alive_at, previews)
         decision = await self._ledger.insist(decide, address, account, self._notices[address.account], moment)
+        if (looked := self._looked.pop(address, None)) is not None:
+            looked.set()
         return decision if decision.step is not None else evolve(decision, until=min(decision.until, due))
 
     def _refresh(self, address: Address) -> float:
