@@ -126,9 +126,6 @@ MISTAKES = {
     "loose edits are kept when they have settled": Mistake(
         "frozenset[str]() if step.settled else post.loose", "post.loose"
     ),
-    "an edit that may have changed what was confirmed leaves it so": Mistake(
-        "body_of(view, confirmed, wire).fingerprint != said:", "False:"
-    ),
     # deletes
     "surplus posts stay": Mistake("    for post in unwanted(view):\n", "    for post in []:\n"),
     "the post of a refused part stays": Mistake(
@@ -265,7 +262,9 @@ RARE = frozenset(
         "the withdrawn note is not said again",
         "a preview under a late edit is confirmed",
         "a final edit is skipped when nothing changed",
-        "an edit that may have changed what was confirmed leaves it so",
+        "withdrawn although it could not be",
+        "a split of what was revised",
+        "a revised text is still too long",
         "a restart does not begin the settle time of edits anew",
         "the notice is marked",
     }

@@ -363,7 +363,7 @@ class Run:
             self.expected[view.id][ordinal : ordinal + 1] = pieces
             self.judge.split(view.id, ordinal, len(pieces) - 1)
         if not view.final and self.rng.random() < 0.5:
-            self.platform.advance(self.platform.t + self.rng.choice([0.1, 3]))
+            self.platform.advance(self.platform.t + self.rng.choice([0.1, 3, 30]))
         self.commit(self.core.resplit(self.memory[view.id], ordinal, pieces))
 
     def record(self, name: str, outcome: Outcome) -> None:

@@ -162,6 +162,12 @@ def test_an_expired_obligation_repeats_nothing(wire):
     assert next_step(given_up, wire, NOW) == Forget(unknown(0, A))
 
 
+def test_an_expired_obligation_doubts_nothing():
+    """Uncertain content beside the notice is no reason to mark it, to wait or to hold."""
+    given_up = view(NOTICE, posts=(unknown(0, A), live(1, PLACEHOLDER)), failure="expired")
+    assert next_step(given_up, PLAIN, NOW) == Forget(unknown(0, A))
+
+
 def test_an_expired_obligation_still_looks_what_it_made():
     """Where the wire can look it up, what an expired obligation made is found, to be cleared away."""
     given_up = view(posts=(unknown(0, A),), failure="expired")
