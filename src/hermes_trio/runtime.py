@@ -142,7 +142,7 @@ async def open_runtime(
     ):
         life = await ledger.commit(accounts.begin_life, ports.clock.now())
         configured = {
-            name: _platform(name, table, client, config.delivery.settle, ports.ids)
+            name: platform_of(name, table, client, config.delivery.settle, ports.ids)
             for name, table in config.platforms.items()
         }
         known = {
@@ -212,7 +212,7 @@ def _owned_consoles(config: Config) -> Config:
     return evolve(config, access=evolve(config.access, owners=owners))
 
 
-def _platform(name: str, table: PlatformConfig, client: HttpClient, settle: float | None, ids: Ids) -> Platform:
+def platform_of(name: str, table: PlatformConfig, client: HttpClient, settle: float | None, ids: Ids) -> Platform:
     """The adapter of a `[platforms.NAME]` table. settle: the operator's settle time."""
     match table:
         case TelegramConfig():

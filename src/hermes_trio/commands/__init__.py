@@ -14,6 +14,8 @@ COMMANDS: Mapping[str, str] = {
     "run": "hermes_trio.commands.run:run",
     "chat": "hermes_trio.commands.chat:chat",
     "start": "hermes_trio.commands.start:start",
+    "init": "hermes_trio.commands.init:init",
+    "status": "hermes_trio.commands.status:status",
     "demonstration": "hermes_trio.commands.demonstration:demonstration",
     "config": "hermes_trio.commands.config:config",
     "fake": "hermes_trio.commands.fake:fake",

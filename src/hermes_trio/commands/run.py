@@ -20,7 +20,7 @@ EX_UNAVAILABLE = 69
 NO_CONFIGURATION = """\
 There is no configuration: {} does not exist.
 Write one with `hermes-trio init`, or name yours with `hermes-trio run --config FILE`.
-To try it without any, `hermes-trio` alone is a chat on this terminal, and `hermes-trio demonstration` shows what it does.\
+To try it without any: `hermes-trio` alone is a chat on this terminal, `hermes-trio demonstration` shows what it does.\
 """
 
 log = structlog.get_logger(__name__)

@@ -6,8 +6,11 @@ itself decides rests on what is read here, because it may be outdated before it 
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
 from collections.abc import Mapping
+from pathlib import Path
 
 from attrs import field, frozen
 
@@ -48,6 +51,27 @@ def stories(con: sqlite3.Connection) -> tuple[Story, ...]:
         columns = tuple(str(column[0]) for column in cursor.description)
         told.append(Story(table, columns, tuple(tuple(row) for row in cursor)))
     return tuple(told)
+
+
+def owner(lock: Path) -> str | None:
+    """Who holds the database, in words, by its lock file; None when nobody does.
+
+    It reads what the holder wrote and takes no lock, which could keep a bot from starting.
+    """
+    try:
+        words = lock.read_text(errors="replace").strip()
+    except OSError:
+        return None
+    found = re.match(r"pid (\d+)", words)
+    if found is None:
+        return None
+    try:
+        os.kill(int(found[1]), 0)
+    except PermissionError:
+        return words
+    except (OSError, OverflowError):
+        return None
+    return words
 
 
 @frozen
