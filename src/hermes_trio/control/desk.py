@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import trio
 from attrs import frozen
 
 from hermes_trio.clock import Clock, Ids
@@ -66,16 +67,29 @@ class Desk:
         place = await self.ledger.insist(operating.drop, delivery_id, self.clock.now())
         return await self._go_on(place, delivery_id, False)
 
+    async def look(self, delivery_id: str) -> Delivery:
+        """The delivery as it is now. Raises RequestRefused when there is none of this id."""
+        return await self.ledger.insist(operating.look, delivery_id)
+
     async def wait_ended(self, delivery_id: str) -> Delivery:
         """The delivery, when nothing more happens to it by itself. Cancelled: it goes on. Raises RequestRefused."""
+        place = Address.parse((await self.look(delivery_id)).address)
         while True:
-            delivery = await self.ledger.insist(operating.look, delivery_id)
             # The event first, and only then the row that is decided on: a decision in between is not missed.
-            looked = self.courier.next_look(Address.parse(delivery.address))
-            delivery = await self.ledger.insist(operating.look, delivery_id)
+            looked = self.courier.next_look(place)
+            delivery = await self.look(delivery_id)
             if delivery.ended:
                 return delivery
-            await looked.wait()
+            moved = Address.parse(delivery.address)
+            if moved == place:
+                await looked.wait()
+            place = moved
+
+    async def wait_for(self, delivery: Delivery, seconds: float) -> Delivery:
+        """The delivery when it has ended, or as it is after so many seconds. Cancelled: it goes on."""
+        with trio.move_on_after(seconds):
+            return await self.wait_ended(delivery.id)
+        return await self.look(delivery.id)
 
     def place(self, address: Address | str) -> Address:
         """The address, of an account that is there. Raises RequestRefused."""
@@ -94,7 +108,7 @@ class Desk:
         self.courier.wake(place)
         if wait:
             return await self.wait_ended(delivery_id)
-        return await self.ledger.insist(operating.look, delivery_id)
+        return await self.look(delivery_id)
 
 
 def checked_key(key: str) -> str:
