@@ -195,7 +195,8 @@ class BotApi:
     # --- everything else ------------------------------------------------------------------------------------------
 
     def get_chat(self, args: JSON) -> JSON:
-        return self.store.chat_for_bot(args.get("chat_id")).payload()
+        """A ChatFullInfo: the Chat and what every full one has."""
+        return {**self.store.chat_for_bot(args.get("chat_id")).payload(), **_FULL_CHAT}
 
     def answer_callback_query(self, args: JSON) -> bool:
         press = self.store.presses.get(str(args.get("callback_query_id", "")))
@@ -279,6 +280,15 @@ def _markup(args: JSON) -> JSON | None:
         if len(button) < 2:
             raise ApiError(400, "Bad Request: can't parse inline keyboard button: text buttons are unallowed")
     return markup if rows or "inline_keyboard" not in markup else None
+
+
+_FULL_CHAT: JSON = {
+    "accent_color_id": 0,
+    "max_reaction_count": 11,
+    "accepted_gift_types": dict.fromkeys(
+        ("unlimited_gifts", "limited_gifts", "unique_gifts", "premium_subscription", "gifts_from_channels"), False
+    ),
+}
 
 
 def _command_key(args: JSON) -> tuple[str, str]:
