@@ -112,18 +112,22 @@ class Agent:
         context: ToolContext,
         *,
         open_calls: Sequence[ToolCall] = (),
+        note: str = "",
     ) -> Answer | NoAnswer:
         """Works until there is an answer, or none can be had.
 
         messages: the whole request, ending with what is to be answered. open_calls: calls of its last assistant
-        message that have not started and still must run, as after a restart. Cancelled: the stream is closed and
-        running tools are cancelled; the journal holds what was done.
+        message that have not started and still must run, as after a restart. note: words of the runtime that the first
+        request ends with, behind the results of those calls. Cancelled: the stream is closed and running tools are
+        cancelled; the journal holds what was done.
         """
         request = list(messages)
         run = _Run(self, journal, context)
         if open_calls:
             request += await run.perform(open_calls)
             request += await run.listen()
+        if note:
+            request[-1] = evolve(request[-1], content=f"{request[-1].content}\n\n{note}".strip())
         for _ in range(MAX_STEPS):
             completion = await run.ask(tuple(request))
             if isinstance(completion, NoAnswer):

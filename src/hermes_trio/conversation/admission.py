@@ -122,7 +122,9 @@ class _Admission:
             row = self._store(inbound, "command", "answered")
         else:
             steered = running.id if running is not None and outcome.kind == "steer" else None
-            row = self._store(evolve(inbound, text=outcome.enqueue), outcome.kind, "queued", turn=steered)
+            attachments = (*inbound.attachments, *outcome.attachments)
+            meant = evolve(inbound, text=outcome.enqueue, attachments=attachments)
+            row = self._store(meant, outcome.kind, "queued", turn=steered)
         if outcome.text:
             self._say(f"command.{row.id}", row, outcome.text)
 

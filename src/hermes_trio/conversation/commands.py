@@ -17,6 +17,7 @@ from hermes_trio.access import Access
 from hermes_trio.delivery.account import Account
 from hermes_trio.ledger import Connection
 from hermes_trio.ledger.rows import TurnRow
+from hermes_trio.platforms.base import Attachment
 from hermes_trio.values import Address
 
 _COMMAND = re.compile(r"[/!]([A-Za-z][A-Za-z0-9_]*)(?:@[A-Za-z0-9_]+)?(?:\s+|$)(.*)", re.DOTALL)
@@ -65,6 +66,8 @@ class Outcome:
     """A text that becomes a turn of its own, in the place of the command."""
     kind: str = "queue"
     """The kind of that inbox row."""
+    attachments: tuple[Attachment, ...] = ()
+    """What came with the text, besides what came with the command."""
 
 
 @frozen

@@ -102,24 +102,26 @@ def _title(call: CommandCall) -> Outcome:
 
 
 def _undo(call: CommandCall) -> Outcome:
-    text = _take_back(call)
-    return Outcome("There is nothing to take back." if text is None else f"Taken back: {_excerpt(text)}")
+    row = _take_back(call)
+    return Outcome("There is nothing to take back." if row is None else f"Taken back: {_excerpt(row.text)}")
 
 
 def _retry(call: CommandCall) -> Outcome:
-    text = _take_back(call)
-    return Outcome("There is nothing to try again.") if text is None else Outcome("", enqueue=text)
+    row = _take_back(call)
+    if row is None:
+        return Outcome("There is nothing to try again.")
+    return Outcome("", enqueue=row.text, attachments=row.attachments)
 
 
-def _take_back(call: CommandCall) -> str | None:
-    """Hides the latest exchange of the session and returns what the user had said."""
+def _take_back(call: CommandCall) -> InboxRow | None:
+    """Hides the latest exchange of the session and returns the message that began it."""
     session = transcript.route(call.con, call.address)
     turn = None if session is None else transcript.last_turn(call.con, session)
     if turn is None:
         return None
     row = inbox.get(call.con, turns.get(call.con, turn).inbox)
     transcript.hide_turn(call.con, turn)
-    return row.text
+    return row
 
 
 def _compress(call: CommandCall) -> Outcome:

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from attrs import evolve
-
 from hermes_trio.conversation.notices import CUT_SHORT, NEVER_FINISHED
 from hermes_trio.ledger.rows import InboxRow, MessageRow
 from hermes_trio.model.base import Message, ToolCall
 from hermes_trio.platforms.base import Attachment
 
 
-def request_of(
-    system: str, rows: Sequence[MessageRow], note: str | None = None, *, turn: str | None = None
-) -> list[Message]:
-    """The messages of a request: the system's words, the transcript, and a note behind its last message.
+def request_of(system: str, rows: Sequence[MessageRow], *, turn: str | None = None) -> list[Message]:
+    """The messages of a request: the system's words and the transcript.
 
-    turn: the running turn, whose calls that never started are left open for the loop to run.
+    turn: the running turn, whose calls that never started are left open for the loop to run; the request ends with
+    them, so that their results stand directly behind their calls. What was overheard since is for the next turn.
     """
     messages = [Message("system", system)] if system else []
     position = 0
@@ -33,9 +30,10 @@ def request_of(
         elif row.role == "assistant":
             results = _results(rows[position:])
             position += len(results)
-            messages += _exchange(row, results, row.turn == turn)
-    if note and messages:
-        messages[-1] = evolve(messages[-1], content=f"{messages[-1].content}\n\n{note}".strip())
+            exchange = _exchange(row, results, row.turn == turn)
+            messages += exchange
+            if len(exchange) <= len(row.tool_calls):
+                break
     return messages
 
 

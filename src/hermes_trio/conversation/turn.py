@@ -176,15 +176,15 @@ class TurnRunner:
     async def _ask(self, begun: Begun) -> Answer | NoAnswer:
         turn = begun.turn
         journal = _Journal(self._ports, begun, self._shower(begun))
-        note = notices.RESTARTED if begun.resumed else None
-        request = request_of(self._ports.settings.system, begun.rows, note, turn=turn.id)
+        request = request_of(self._ports.settings.system, begun.rows, turn=turn.id)
         now = self._ports.clock.now()
         context = ToolContext(turn.address, begun.inbound.sender, now, lambda text: None)
         agent = self._ports.agent
         chosen = self._ports.models.get(begun.model or "")
         if chosen is not None:
             agent = evolve(agent, model=chosen)
-        return await agent.run(request, journal, context, open_calls=begun.open_calls)
+        note = notices.RESTARTED if begun.resumed else ""
+        return await agent.run(request, journal, context, open_calls=begun.open_calls, note=note)
 
     def _is_full(self, begun: Begun) -> bool:
         context = self._ports.settings.context

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from attrs import define, evolve, field
@@ -47,17 +48,27 @@ class Wireless(Platform):
         return Accepted("1")
 
 
+@cache
+def _empty() -> bytes:
+    con = sqlite3.connect(":memory:", isolation_level=None)
+    prepare(con, "memory")
+    return con.serialize()
+
+
 def open_memory() -> sqlite3.Connection:
     """An empty ledger."""
     con = sqlite3.connect(":memory:", isolation_level=None)
-    prepare(con, "memory")
+    con.deserialize(_empty())
+    con.row_factory = sqlite3.Row
+    con.execute("PRAGMA foreign_keys = ON")
     return con
 
 
 def inbound(native: str, text: str, sender: str = "alice", address: Address = HOME, **more: Any) -> Inbound:
     """A message as an adapter hands it over."""
     known: dict[str, Any] = {"anchor": native if address == GROUP else None, "shared": address == GROUP}
-    return Inbound(address, native, sender, sender.title(), text, **{**known, **more})
+    name = more.pop("sender_name", sender.title())
+    return Inbound(address, native, sender, name, text, **{**known, **more})
 
 
 @define(eq=False)
