@@ -91,8 +91,8 @@ async def test_an_echo_bot_answers_each_message_once(place: Place) -> None:
 
         @dispatcher.message()
         async def echo(message: Message) -> None:
-            kinds.append(message.content_type)
-            await message.reply(f"echo {message.text or message.caption or message.content_type}")
+            kinds.append(message.content_type.lower())
+            await message.reply(f"echo {message.text or message.caption or message.content_type.lower()}")
 
         await polled(
             place, bot, dispatcher, lambda: len(fake.bot_texts(alice)) == 5 and len(fake.bot_texts(forum)) == 1
