@@ -27,6 +27,8 @@ class Account:
         """Wall-clock seconds of the last completed round trip."""
         self.down = True
         """Nothing has come through since the last failure, or the start."""
+        self.doubted = False
+        """An attempt of unknown outcome was made since the last sign of life, and may wait for the next one."""
         self.quiet_until = -inf
         """trio's time until which a rate limit forbids everything cosmetic."""
         self.room = measure(wire.marker, platform.capabilities.unit)

@@ -23,7 +23,7 @@ from hermes_trio.delivery.steps import Edit
 from hermes_trio.delivery.store import load, save
 from hermes_trio.delivery.view import View, Wire
 from hermes_trio.ledger import Connection, Ledger, LedgerClosed, accounts, obligations, operating
-from hermes_trio.platforms.outcomes import Accepted, Outcome, Reason, Refused
+from hermes_trio.platforms.outcomes import Accepted, Outcome, Reason, Refused, Unknown
 from hermes_trio.values import Address
 
 WINDOW = 256
@@ -140,8 +140,8 @@ class Courier:
     def alive(self, account: Account) -> None:
         """A round trip with the account's platform was completed just now. Never blocks."""
         account.alive_at = self._clock.now()
-        if account.down:
-            account.down = False
+        if account.down or account.doubted:
+            account.down = account.doubted = False
             self._revived.add(account.name)
             self._change()
 
@@ -286,6 +286,8 @@ class Courier:
             self.alive(account)
         elif isinstance(outcome, Refused) and outcome.reason is Reason.NOTHING_LEFT:
             self.trouble(account)
+        elif isinstance(outcome, Unknown):
+            account.doubted = True
         elif isinstance(outcome, Refused) and outcome.retry_after is not None:
             account.quiet_until = max(account.quiet_until, trio.current_time() + outcome.retry_after)
 
