@@ -1,8 +1,8 @@
 """The list of conformance rows that must hold, and where each is tried: in the world, and by the real program.
 
 A test of `tests/process` names its rows at the beginning of its docstring ("A3, A4: ...", "D1 to D6: ..."); a story
-of `tests/lab` has its row in its name ("a18m_black_hole"). The rule that must not be broken: a row is never taken off this list because
-its test is gone.
+of `tests/lab` has its row in its name ("a18m_black_hole"). The rule that must not be broken: a row is never taken off
+this list because its test is gone.
 """
 
 from __future__ import annotations

@@ -250,7 +250,7 @@ class Ledger:
 
 def judge(
     telegram: TelegramFake, model: ModelFake, ledger: Ledger, crashed: Mapping[str, int], *,
-    strays: int, notices: tuple[str, ...], deleted: frozenset[str],
+    strays: int, notices: tuple[str, ...], deleted: frozenset[str], marked: int = 0,
 ) -> list[str]:  # fmt: skip
     """Every broken promise, in words; see CONFORMANCE, "How it is judged"."""
     inbounds = ledger.inbounds()
@@ -261,7 +261,7 @@ def judge(
           if row["state"] not in ENDED),
         *(f"a fault was never hit: {fault.effect}" for fake in (telegram, model) for fault in fake.faults.unhit()),
         *(f"the model refused a request: {why}" for why in model.rejected),
-        *_screens(telegram, ledger, inbounds, strays, notices, deleted),
+        *_screens(telegram, ledger, inbounds, strays, notices, deleted, marked),
     ]  # fmt: skip
 
 
@@ -298,21 +298,22 @@ def _question(request: ModelRequest) -> str:
 
 def _screens(
     telegram: TelegramFake, ledger: Ledger, inbounds: Sequence[Inbound], strays: int, notices: tuple[str, ...],
-    deleted: frozenset[str],
+    deleted: frozenset[str], marked: int,
 ) -> Iterator[str]:  # fmt: skip
     placeholders = 0
     for chat in telegram.chats.values():
         screen = read_screen(tuple(chat.messages.values()))
         placeholders += len(screen.placeholders)
         mine = [inbound for inbound in inbounds if inbound.chat == str(chat.id)]
-        yield from _chat(ledger, screen, mine, notices, deleted)
+        yield from _chat(ledger, screen, mine, notices, deleted, marked)
     if placeholders > strays:
         yield f"{placeholders} stray placeholders; {strays} may be there"
 
 
 def _chat(
-    ledger: Ledger, screen: Screen, inbounds: Sequence[Inbound], notices: tuple[str, ...], deleted: frozenset[str]
-) -> Iterator[str]:
+    ledger: Ledger, screen: Screen, inbounds: Sequence[Inbound], notices: tuple[str, ...], deleted: frozenset[str],
+    marked: int,
+) -> Iterator[str]:  # fmt: skip
     """The complete copies of one chat are the stored answers, in order, and nothing is there besides."""
     expected: list[tuple[str, str, str]] = []
     failed = 0
@@ -328,15 +329,25 @@ def _chat(
                 expected.append((label[1], inbound.answers[0], inbound.turn))
     closed = [copy for copy in screen.copies if not copy.complete and _says(copy.messages, notices)]
     copies = [copy for copy in screen.copies if copy not in closed]
-    labels = [copy.label for copy in copies]
+    more = [copy for copy in copies if copy.marked]
+    if len(more) > marked:
+        yield f"{len(more)} copies are marked; {marked} may be"
+    labels = _without_repeats(copies)
     if labels != [label for label, _, _ in expected]:
         yield f"on screen are the answers {labels}, stored are {[label for label, _, _ in expected]}"
     for copy in copies:
-        yield from _copy(copy, {label: (text, turn) for label, text, turn in expected}, ledger)
+        repeated = sum(other.label == copy.label for other in copies) > 1
+        yield from _copy(copy, {label: (text, turn) for label, text, turn in expected}, ledger, repeated)
     words = [message for message in screen.others if _says((message,), notices)]
     if len(words) + len(closed) != failed:
         yield f"{failed} turns failed and {len(words) + len(closed)} notices are on screen"
     yield from (f"nobody can explain this message: {each.text!r}" for each in screen.others if each not in words)
+
+
+def _without_repeats(copies: Sequence[Copy]) -> list[str]:
+    """The labels in order; a marked copy counts only where it is the only one of its answer."""
+    single = {copy.label for copy in copies if not copy.marked}
+    return [copy.label for copy in copies if not (copy.marked and copy.label in single)]
 
 
 def _says(messages: Sequence[ScreenMessage], notices: tuple[str, ...]) -> bool:
@@ -344,11 +355,9 @@ def _says(messages: Sequence[ScreenMessage], notices: tuple[str, ...]) -> bool:
     return any(notice in message.text for notice in notices for message in messages)
 
 
-def _copy(copy: Copy, stored: Mapping[str, tuple[str, str]], ledger: Ledger) -> Iterator[str]:
+def _copy(copy: Copy, stored: Mapping[str, tuple[str, str]], ledger: Ledger, repeated: bool) -> Iterator[str]:
     if not copy.complete:
         yield f"a partial copy of {copy.label}: {copy.text[-200:]!r}"
-    if copy.marked:
-        yield f"{copy.label} is marked; on this wire no copy ever is"
     if copy.label not in stored:
         return
     text, turn = stored[copy.label]
@@ -357,7 +366,7 @@ def _copy(copy: Copy, stored: Mapping[str, tuple[str, str]], ledger: Ledger) -> 
     elif styles_shown(copy.messages) != styles(text):
         yield f"{copy.label} has other markup:\n  shown  {styles_shown(copy.messages)}\n  stored {styles(text)}"
     unknown = {str(message.message_id) for message in copy.messages} - ledger.post_ids(turn)
-    if unknown:
+    if unknown and not repeated:
         yield f"{copy.label} stands in messages that no row knows: {sorted(unknown)}"
     if any(len(message.text.encode("utf-16-le")) > 2 * LIMIT for message in copy.messages):
         yield f"{copy.label} has a message over the limit"

@@ -306,16 +306,18 @@ class BotWorld:
 
     # --- the verdict ----------------------------------------------------------------------------------------------
 
-    def verdict(self, *, strays: int = 0, notices: Iterable[str] = (), deleted: Iterable[str] = ()) -> None:
+    def verdict(
+        self, *, strays: int = 0, notices: Iterable[str] = (), deleted: Iterable[str] = (), marked: int = 0
+    ) -> None:
         """Fails with every promise that is broken.
 
         strays: empty placeholders that may be left at most, besides those of crashes. notices: texts of which one may
-        stand for an answer.
-        deleted: labels of answers that a user took away.
+        stand for an answer. deleted: labels of answers that a user took away. marked: how many copies in a chat may
+        carry the marker; none where replies are reserved.
         """
         complaints = judge(
             self.telegram, self.model, self.ledger, self.crashed,
-            strays=strays + self.in_flight, notices=tuple(notices), deleted=frozenset(deleted),
+            strays=strays + self.in_flight, notices=tuple(notices), deleted=frozenset(deleted), marked=marked,
         )  # fmt: skip
         complaints += [f"a kill point was never reached: {point}" for point in self.kill_points if not _struck(point)]
         complaints += [f"in the log of life {number + 1}: {line}" for number, line in self._crashes()]
