@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 
 import pytest
@@ -198,23 +197,3 @@ async def test_a_refused_token() -> None:
         assert bot.alive
         assert "wrong-token" not in bot.output
         assert await bot.terminate() == 0
-
-
-async def test_a_full_disk() -> None:
-    """I6: while the database cannot be written nothing is shown; when it can again, each message is answered once."""
-    async with open_bot_world() as world:
-        bot = await world.start()
-        world.answers("A-1")
-        world.answers("A-2")
-        world.asks("please A-1")
-        await world.wait_settled()
-        before = world.trace()
-        _, hard = resource.prlimit(bot.process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(bot.process.pid, resource.RLIMIT_FSIZE, (64 * 1024, hard))
-        world.asks("please A-2")
-        await world.wait_logged("the database cannot write")
-        assert world.trace() == before
-        assert world.telegram.unconfirmed, "acknowledged what could not be stored"
-        resource.prlimit(bot.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
-        await world.wait_settled()
-        world.verdict()
