@@ -121,7 +121,8 @@ def _greet(opening: Sequence[str], config: Config, address: Address) -> None:
     if found is None:
         return
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.last_at))
-    click.echo(f"Going on where you stopped: {found.messages} messages, the last one {when}.", err=not interactive)
+    count = "1 message" if found.messages == 1 else f"{found.messages} messages"
+    click.echo(f"Going on where you stopped: {count}, the last one {when}.", err=not interactive)
     if found.unfinished:
         click.echo(f"Still unanswered, and answered now: {found.unfinished:.70}", err=not interactive)
 

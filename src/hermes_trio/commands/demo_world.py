@@ -45,7 +45,9 @@ class World:
     """What the program says about itself, all its lives in one file."""
 
     def stories(self) -> tuple[Story, ...]:
-        """What the ledger holds."""
+        """What the ledger holds; nothing before the program has made one."""
+        if not (self.data_dir / FILE_NAME).exists():
+            return ()
         connection = connect_readonly(self.data_dir / FILE_NAME)
         try:
             return stories(connection)

@@ -88,7 +88,7 @@ async def _play(directory: Path, say: Callable[[str], Any]) -> list[str]:
         for line in chat_lines(world.telegram.screen(stage.user)):
             say(line)
         say("\nWhat the ledger holds\n")
-        for story in _stories(world):
+        for story in world.stories():
             for line in table_lines(story):
                 say(line)
         say("")
@@ -98,10 +98,6 @@ async def _play(directory: Path, say: Callable[[str], Any]) -> list[str]:
             say("One acknowledgement was lost, the program was killed once in mid-answer,")
             say("and each of the three messages has exactly one complete reply.")
     return wrong
-
-
-def _stories(world: World) -> tuple[Story, ...]:
-    return world.stories() if world.data_dir.exists() else ()
 
 
 class Stage:
@@ -224,13 +220,12 @@ def judge(world: World, lost: Fault | None) -> Iterator[str]:
 
 
 def unfinished(stories: Iterable[Story]) -> Iterator[str]:
-    """The tables in which a row has not come to its good end."""
-    ends = {"inbox": "answered", "turns": "answered", "delivery_obligations": "delivered"}
-    for story in stories:
-        if story.table in ends:
-            states = [str(row[story.columns.index("state")]) for row in story.rows]
-            if states != [ends[story.table]] * len(EXCHANGES):
-                yield f"{story.table} holds the states {', '.join(states) or '(none)'}"
+    """The tables in which a row is missing or has not come to its good end."""
+    found = {story.table: [row[story.columns.index("state")] for row in story.rows] for story in stories}
+    for table, end in (("inbox", "answered"), ("turns", "answered"), ("delivery_obligations", "delivered")):
+        states = found.get(table, [])
+        if states != [end] * len(EXCHANGES):
+            yield f"{table} holds the states {', '.join(map(str, states)) or '(none)'}"
 
 
 def chat_lines(screen: Iterable[ScreenMessage]) -> Iterator[str]:

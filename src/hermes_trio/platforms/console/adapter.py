@@ -34,6 +34,8 @@ TYPING_INTERVAL = 0.2
 """Seconds between two signs that a turn is at work."""
 QUIET = 0.4
 """Seconds without such a sign after which the user is asked for more."""
+SETTLING = 0.15
+"""Seconds at the start in which an answer that a restart goes on with may come before the first prompt."""
 PATIENCE = 1.5
 """Seconds for which a turn may be about to begin after a line was entered."""
 
@@ -173,7 +175,7 @@ class TerminalConsole(_Console):
         self._drawing = trio.Lock()
         """Held while something is written: the cursor must be where the screen believes it to be."""
         self._stirred = trio.Event()
-        self._quiet_at = trio.current_time()
+        self._quiet_at = trio.current_time() + SETTLING
         """On trio's clock, when the user may be asked for more."""
 
     async def run(self, receiver: Receiver) -> None:
