@@ -195,6 +195,45 @@ async def a19_outage_with_restarts(world: World) -> None:
     assert world.telegram.fake.history[-1].time < 75 + 10
 
 
+async def late_preview(world: World) -> None:
+    """A preview lands after the final text: the final text is said once more."""
+    world.inject(Fault("late_accept", EDIT, after=22))
+    await ask(world, "AL", chunks=4, interval=0.5)
+
+
+async def uncertain_control(world: World) -> None:
+    """The answer of a command is accepted and its acknowledgement lost: a second copy carries the marker."""
+    world.inject(Fault("ack_lost", CREATE))
+    alice = world.telegram.user("alice")
+    await alice.says("/help")
+    await world.quiet()
+    texts = alice.reads()
+    assert sum(not text.startswith("[may be") for text in texts) <= 1, texts
+    assert 1 <= len(texts) <= 3, texts
+
+
+async def two_questions(world: World) -> None:
+    """Two people, and one of them asks twice: each is answered, in order."""
+    alice, bob = world.telegram.user("alice"), world.telegram.user("bob")
+    for row in ("Q1", "Q2", "Q3"):
+        world.model.when(row).says(answer(row), chunks=6, interval=0.2)
+    await alice.says("Q1, please")
+    await bob.says("Q2, please")
+    await world.quiet()
+    await alice.says("Q3, please")
+    await world.quiet()
+    assert words(alice.reads()) == words([shown("Q1"), shown("Q3")]), alice.sees()
+    reads_once(bob, "Q2")
+
+
+async def stranger(world: World) -> None:
+    """Somebody who may not speak leaves no trace."""
+    mallory = world.telegram.user("mallory")
+    await mallory.says("let me in")
+    await ask(world, "ST")
+    assert mallory.sees() == []
+
+
 async def c1_again_during_the_turn(world: World) -> None:
     """The same update comes again while it is being answered."""
     alice = world.telegram.user("alice")
@@ -324,6 +363,9 @@ ROWS = {
         a18d_deleted,
         a19_outage,
         a19_outage_with_restarts,
+        late_preview,
+        uncertain_control,
+        two_questions,
         c1_again_during_the_turn,
         c2_again_after_the_turn,
         c4_again_after_a_restart,

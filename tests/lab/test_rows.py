@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rows import ROWS
+from rows import ROWS, stranger
 
 from hermes_trio.testing import explore_crashes, run_world
 
@@ -19,3 +19,8 @@ def test_row(row: str, seed: int) -> None:
 def test_row_killed_at_every_boundary(row: str) -> None:
     """The same, killed at any one boundary between the bot and its world, and started again."""
     explore_crashes(ROWS[row])
+
+
+def test_a_stranger_leaves_no_trace() -> None:
+    """Who is not allowed to speak causes no turn, no row and no message, wherever the bot is killed."""
+    explore_crashes(stranger, config={"access": {"allow": ["telegram:1002"]}})
