@@ -5,7 +5,8 @@
          └─ inner nursery
              ├─ courier              lanes
              ├─ supervisors          one for each account
-             └─ conversations        one for each active address
+             ├─ conversations        one for each active address
+             └─ control socket       what other processes ask
 
 Cancelling the block of `open_runtime` from outside equals a crash: nothing more is committed, and the next start
 recovers. `Runtime.drain` is the polite end.
@@ -13,20 +14,27 @@ recovers. `Runtime.drain` is the polite end.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpcore
 import structlog
 import trio
 from attrs import evolve, field, frozen
 
+from hermes_trio.access import Access
 from hermes_trio.agent import Agent
 from hermes_trio.clock import Clock, Ids, SystemClock, random_id
 from hermes_trio.config import Config, ConsoleConfig, ModelConfig, PlatformConfig, TelegramConfig
+from hermes_trio.control.asking import Asker
+from hermes_trio.control.desk import Desk
+from hermes_trio.control.protocol import SOCKET_NAME
+from hermes_trio.control.server import serve_control
 from hermes_trio.conversation import notices
 from hermes_trio.conversation.actor import Conversations
 from hermes_trio.conversation.admission import Rules
@@ -38,21 +46,38 @@ from hermes_trio.conversation.turn import TurnPorts, TurnRunner, TurnSettings
 from hermes_trio.delivery.account import Account
 from hermes_trio.delivery.courier import Courier
 from hermes_trio.delivery.lane import Notices
+from hermes_trio.delivery.operating import Delivery
 from hermes_trio.delivery.view import Wire
 from hermes_trio.http import HttpClient, open_http_client
-from hermes_trio.ledger import FILE_NAME, Executor, accounts, connect, hold_lock, open_ledger, open_thread_executor
+from hermes_trio.ledger import (
+    FILE_NAME,
+    Executor,
+    Ledger,
+    accounts,
+    connect,
+    hold_lock,
+    open_ledger,
+    open_thread_executor,
+)
+from hermes_trio.ledger.accounts import Life
 from hermes_trio.model.base import Model
 from hermes_trio.model.demo import DemoModel
 from hermes_trio.model.fallback import FallbackModel
 from hermes_trio.model.openai import OpenAIModel
 from hermes_trio.platforms.base import Capabilities, Platform
 from hermes_trio.platforms.console import SENDER, console_platform
+from hermes_trio.platforms.script import SCRIPT, ScriptPlatform
+from hermes_trio.platforms.script import SENDER as PROGRAM
 from hermes_trio.platforms.telegram import TelegramPlatform
 from hermes_trio.tools.base import Tool
 from hermes_trio.tools.clock import ClockTool
 from hermes_trio.tools.terminal import TerminalTool
+from hermes_trio.values import Address
 
 LOCK_NAME = "state.db.lock"
+MODEL_CONNECTIONS = 4096
+"""Model streams at a time, over a client of their own, so that they never keep a chat from a connection. Each open turn
+needs one, and one that gets none fails; so the limit is far above what a machine can serve."""
 MAX_BACKOFF_DOWN = 5.0
 """Seconds between two attempts while nothing leaves, at most: the platform may be back any moment."""
 MARKED_COPIES = 2
@@ -88,12 +113,62 @@ class Runtime:
     """A running bot. Made by `open_runtime`; valid inside its block."""
 
     def __init__(
-        self, conversations: Conversations, courier: Courier, receiving: trio.CancelScope, turns: trio.CancelScope
+        self,
+        conversations: Conversations,
+        courier: Courier,
+        receiving: trio.CancelScope,
+        turns: trio.CancelScope,
+        desk: Desk,
+        asker: Asker,
     ) -> None:
         self._conversations = conversations
         self._courier = courier
         self._receiving = receiving
         self._turns = turns
+        self._desk = desk
+        self._asker = asker
+
+    async def ask(self, text: str, *, session: str = "default", key: str | None = None) -> str:
+        """The model's answer to a question of the program itself, as Markdown.
+
+        The question goes the way of every message: it is durable before the model is asked, its turn may use the
+        tools, and a restart goes on with it. session: which conversation it belongs to; questions of one session are
+        answered one after the other and remember each other. key: the same key of a session is the same question, and
+        has one answer, however often and in whichever life of the process it is asked; the text of the first counts.
+        The text is always a question, never a command. Cancelled: the question stays asked. Raises AskFailed when
+        there is no answer, AskInterrupted when the runtime ends first, RequestRefused for what cannot be asked.
+        """
+        return await self._asker.ask(text, session, key)
+
+    async def send(self, address: Address | str, text: str, *, key: str | None = None, wait: bool = False) -> Delivery:
+        """Sends `text` (Markdown) to an address such as "telegram:12345", once for this key.
+
+        Returns when it is durable that it will be delivered; with `wait`, when it has been delivered, abandoned or
+        held, which may be long while a platform cannot be reached. key: at one address the same key is the same
+        message, however often it is sent, also after a restart; the text of the first counts. Cancelled: it is sent,
+        or nothing happened; the same key tells. Raises RequestRefused for an unknown account, an address that is
+        none, and a blank text.
+        """
+        return await self._desk.send(address, text, key, wait=wait)
+
+    async def deliveries(self, *, everything: bool = False) -> tuple[Delivery, ...]:
+        """What waits for the operator (held or abandoned), newest first, at most 200.
+
+        everything: also what is on its way, and what the operator has seen to.
+        """
+        return await self._desk.deliveries(everything)
+
+    async def resend(self, delivery: str, *, wait: bool = False) -> Delivery:
+        """Lets a held delivery go on with one more marked copy, or sends the text of an abandoned one again.
+
+        delivery: its id. Of an abandoned one the new delivery is returned, marked if a copy may be on screen. wait:
+        as for `send`. Cancelled: as for `send`. Raises RequestRefused for any other delivery.
+        """
+        return await self._desk.resend(delivery, wait=wait)
+
+    async def drop(self, delivery: str) -> Delivery:
+        """Gives a held delivery up, or takes an abandoned one off the list. Raises RequestRefused for any other."""
+        return await self._desk.drop(delivery)
 
     async def wait_idle(self) -> None:
         """Returns when no turn runs or waits, and no delivery is due now. Cancelled: nothing changes."""
@@ -114,6 +189,64 @@ class Runtime:
         self._turns.cancel()
         await self._conversations.wait_idle()
         await self._courier.close()
+        self._asker.close()
+
+
+@frozen
+class _Delivering:
+    """The part of the task tree that delivers; it works without conversations, too."""
+
+    ledger: Ledger
+    courier: Courier
+    known: Mapping[str, Account]
+    """All accounts, that of the program's own questions among them."""
+    script: ScriptPlatform
+    life: Life
+    desk: Desk
+    nursery: trio.Nursery
+
+
+@asynccontextmanager
+async def _open_delivering(
+    config: Config, ports: Ports, platforms: Mapping[str, Platform], *, only: Address | None = None
+) -> AsyncIterator[_Delivering]:
+    """The ledger and the courier, recovered and running."""
+    async with (
+        open_http_client(ports.network) as client,
+        ports.open_executor(config.data_dir, ports.clock) as executor,
+        open_ledger(executor) as ledger,
+        trio.open_nursery() as nursery,
+    ):
+        life = await ledger.commit(accounts.begin_life, ports.clock.now())
+        configured = {
+            name: platform_of(name, table, client, config.delivery.settle, ports.ids)
+            for name, table in config.platforms.items()
+        }
+        script = ScriptPlatform()
+        known = {
+            name: Account(name, platform, _wire(platform.capabilities, config), config.delivery.expire)
+            for name, platform in {**configured, **platforms, SCRIPT: script}.items()
+        }
+        words = {name: _notices(each, config) for name, each in known.items()}
+        courier = Courier(ledger, ports.clock, known, words, only=only)
+        await courier.recover(life.stepped)
+        nursery.start_soon(courier.run, name="courier")
+        reachable = {name: account for name, account in known.items() if name != SCRIPT}
+        desk = Desk(ledger, courier, ports.clock, ports.ids, reachable, config.delivery.reserve == "all")
+        yield _Delivering(ledger, courier, known, script, life, desk, nursery)
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def open_desk(config: Config, only: Address, *, ports: Ports | None = None) -> AsyncIterator[Desk]:
+    """Delivers to one address while the block runs, and does nothing else: for a command that found no bot running.
+
+    Nothing is received and no turn runs. Leaving the block lets a request in flight end. Raises LedgerLocked and
+    LedgerUnusable.
+    """
+    async with _open_delivering(config, ports or Ports(), {}, only=only) as delivering:
+        yield delivering.desk
+        await delivering.courier.close()
 
 
 @asynccontextmanager
@@ -134,21 +267,10 @@ async def open_runtime(
     ports = ports or Ports()
     config = _owned_consoles(config)
     async with (
-        open_http_client(ports.network) as client,
-        open_http_client(ports.network) as model_client,  # of its own: streams must not keep chats from a connection
-        ports.open_executor(config.data_dir, ports.clock) as executor,
-        open_ledger(executor) as ledger,
-        trio.open_nursery() as nursery,
+        open_http_client(ports.network, connections=MODEL_CONNECTIONS) as model_client,
+        _open_delivering(config, ports, platforms or {}) as delivering,
     ):
-        life = await ledger.commit(accounts.begin_life, ports.clock.now())
-        configured = {
-            name: platform_of(name, table, client, config.delivery.settle, ports.ids)
-            for name, table in config.platforms.items()
-        }
-        known = {
-            name: Account(name, platform, _wire(platform.capabilities, config), config.delivery.expire)
-            for name, platform in {**configured, **(platforms or {})}.items()
-        }
+        ledger, courier, nursery = delivering.ledger, delivering.courier, delivering.nursery
         models = _models(config.model, model_client) if model is None else {model.name: model}
         agent = Agent(
             _first(models),
@@ -156,13 +278,13 @@ async def open_runtime(
             config.model.retries,
             ports.chance,
         )
-        log.info("started", life=life.number, accounts=list(known), model=agent.model.name)
-        courier = Courier(ledger, ports.clock, known, {name: _notices(each, config) for name, each in known.items()})
-        await courier.recover(life.stepped)
-        nursery.start_soon(courier.run, name="courier")
+        log.info(
+            "started", life=delivering.life.number, accounts=list(delivering.desk.accounts), model=agent.model.name
+        )
         turns: trio.Nursery = await nursery.start(_hold_nursery, name="conversations")
         reserve_control = config.delivery.reserve == "all"
-        settings = TurnSettings(config.chat.system, config.chat.stream, config.model.context, reserve_control)
+        sees = any(table.images for table in (config.model, *config.model.fallback))
+        settings = TurnSettings(config.chat.system, config.chat.stream, config.model.context, reserve_control, sees)
         shared = TurnPorts(ledger, courier, ports.clock, ports.ids, agent, models, settings)
         conversations = Conversations(
             turns,
@@ -170,15 +292,18 @@ async def open_runtime(
             courier,
             ports.clock,
             ports.ids,
-            config.access.rules,
-            known,
+            _with_program(config.access.rules),
+            delivering.known,
             partial(TurnRunner, shared),
             reserve=config.delivery.reserve != "off",
-            previous_death=life.last_commit,
+            previous_death=delivering.life.last_commit,
         )
         await conversations.recover()
+        if ports.open_executor is _open_disk:
+            status = partial(_status, delivering)
+            await nursery.start(serve_control, config.data_dir / SOCKET_NAME, delivering.desk, status, name="control")
         receiving: trio.Nursery = await nursery.start(_hold_nursery, name="receiving")
-        for account in known.values():
+        for account in delivering.desk.accounts.values():
             supervisor = Supervisor(account.name, account.platform, ports.chance)
             rules = _rules(account, config, tuple(models))
             ingress = Ingress(
@@ -194,8 +319,21 @@ async def open_runtime(
             receiving.start_soon(
                 supervisor.run, ingress, partial(courier.trouble, account), name=f"account {account.name}"
             )
-        yield Runtime(conversations, courier, receiving.cancel_scope, turns.cancel_scope)
-        nursery.cancel_scope.cancel()
+        asker = Asker(ledger, conversations, delivering.script, ports.clock, ports.ids)
+        yield Runtime(conversations, courier, receiving.cancel_scope, turns.cancel_scope, delivering.desk, asker)
+
+
+def _status(delivering: _Delivering) -> Mapping[str, Any]:
+    """What the control socket tells of a running bot."""
+    return {
+        "pid": os.getpid(),
+        "life": delivering.life.number,
+        "writes": delivering.ledger.healthy,
+        "accounts": {
+            name: {"guarantee": account.capabilities.guarantee, "up": not account.down}
+            for name, account in delivering.desk.accounts.items()
+        },
+    }
 
 
 async def _hold_nursery(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:
@@ -210,6 +348,11 @@ def _owned_consoles(config: Config) -> Config:
     consoles = (name for name, table in config.platforms.items() if isinstance(table, ConsoleConfig))
     owners = (*config.access.owners, *(f"{name}:{SENDER}" for name in consoles))
     return evolve(config, access=evolve(config.access, owners=owners))
+
+
+def _with_program(access: Access) -> Access:
+    """The program's own questions need no pattern."""
+    return evolve(access, allow={*access.allow, f"{SCRIPT}:{PROGRAM}"})
 
 
 def platform_of(name: str, table: PlatformConfig, client: HttpClient, settle: float | None, ids: Ids) -> Platform:
@@ -275,6 +418,7 @@ def model_of(table: ModelConfig, client: HttpClient) -> Model:
         timeout=table.timeout,
         idle_timeout=table.idle_timeout,
         finish=table.finish,
+        images=table.images,
     )
 
 
