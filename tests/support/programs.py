@@ -94,7 +94,7 @@ async def on_terminal(
     """Starts the program on a terminal of its own; killed at the end of the block if it still runs."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: ASYNC220 -- trio's own cannot give the child a session of its own terminal
         [*COMMAND, *arguments],
         stdin=slave,
         stdout=slave,
