@@ -6,6 +6,8 @@ import ast
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 
 import pytest
 from source_tree import ROOT, SRC, Module, modules
@@ -74,6 +76,46 @@ def test_the_embedding_guide_names_the_surface() -> None:
         for name in re.findall(r"\w+", re.sub(r"#.*| as \w+", "", clause))
     }
     assert sorted(used - names) == []
+
+
+def root() -> Module:
+    """The package's own module."""
+    return next(module for module in modules(SRC) if module.dotted == ())
+
+
+def announced() -> dict[str, str]:
+    """What type checkers read of the package: each name with the module that it is imported from."""
+    return {
+        alias.asname or alias.name: node.module
+        for block in root().tree.body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        for alias in node.names
+    }
+
+
+def test_type_checkers_and_python_see_the_same() -> None:
+    """Each listed name is announced to type checkers, and is at run time the very thing that is announced."""
+    live = importlib.import_module("hermes_trio")
+    names = announced()
+    assert sorted(names) == sorted(listed(root()) or ())
+    for name, home in names.items():
+        assert getattr(live, name) is getattr(importlib.import_module(home), name), name
+    assert set(names) <= set(dir(live))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """A misspelt name fails as with any module."""
+    with pytest.raises(AttributeError, match="no attribute 'open_runtme'"):
+        _ = importlib.import_module("hermes_trio").open_runtme
+
+
+def test_importing_the_package_costs_nothing() -> None:
+    """Whoever imports the package, or one pure room of it, imports no network, database or command line."""
+    heavy = "{'trio', 'httpx', 'httpcore', 'sqlite3', 'sqlite_utils', 'click', 'structlog', 'cattrs', 'markdown_it'}"
+    program = f"import sys, hermes_trio, hermes_trio.values; print(sorted({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout == b"[]\n"
 
 
 def test_the_version_is_the_packages() -> None:
