@@ -352,6 +352,28 @@ async def test_status_beside_a_running_bot(tmp_path: Path) -> None:
     assert "bot: does not run" in after and "messages without an end: 0" in after and "1 delivered" in after
 
 
+async def test_the_doctor_tries_everything(tmp_path: Path) -> None:
+    """With a working model and token all is well and each account's guarantee is told; else exit 1 and the reason."""
+    async with model_server() as (model, model_url), telegram_server() as (telegram, telegram_url):
+        text = (
+            f'data_dir = "data"\n[model]\nbase_url = "{model_url}"\nname = "m"\napi_key_env = "KEY"\n'
+            f'[access]\nallow = ["tg:1"]\n[platforms.tg]\nkind = "telegram"\ntoken_env = "TOKEN"\n'
+            f'base_url = "{telegram_url}"\n'
+        )
+        (tmp_path / "c.toml").write_text(text)
+        well = {"KEY": KEY, "TOKEN": telegram.token}
+        healthy = await run(tmp_path, "doctor", "--config", "c.toml", env=well)
+        assert healthy.returncode == 0, healthy
+        words = healthy.stdout.decode()
+        assert "WRONG" not in words and "note" not in words
+        assert "account tg is @hermes_bot; editable" in words and "model m" in words
+        assert not telegram.updates.pending and len(model.requests) == 1
+        ill = await run(tmp_path, "doctor", "--config", "c.toml", env={"KEY": "sk-wrong", "TOKEN": "9:wrong"})
+    words = ill.stdout.decode()
+    assert (ill.returncode, words.count("WRONG")) == (1, 2)
+    assert "9:wrong" not in words and "sk-wrong" not in words
+
+
 async def test_a_console_in_a_configuration(tmp_path: Path) -> None:
     """`run` with a console account answers whoever writes to its standard input, without any access rule."""
     (tmp_path / "c.toml").write_text('data_dir = "data"\n[model]\nkind = "demo"\n[platforms.me]\nkind = "console"\n')

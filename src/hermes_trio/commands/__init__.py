@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "start": "hermes_trio.commands.start:start",
     "init": "hermes_trio.commands.init:init",
     "status": "hermes_trio.commands.status:status",
+    "doctor": "hermes_trio.commands.doctor:doctor",
     "demonstration": "hermes_trio.commands.demonstration:demonstration",
     "config": "hermes_trio.commands.config:config",
     "fake": "hermes_trio.commands.fake:fake",
