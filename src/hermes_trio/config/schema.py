@@ -94,6 +94,11 @@ class ModelConfig(Checked):
         "proof enough; some local servers need that.",
         default="required",
     )
+    images: bool = value(
+        Flag(),
+        "Whether the model takes images; if not, it is told in words that one came.",
+        default=False,
+    )
     fallback: tuple[ModelConfig, ...] = rows(
         lambda: ModelConfig, "Models to ask in this order when this one fails; the same keys, without a fallback."
     )

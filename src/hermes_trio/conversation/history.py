@@ -10,22 +10,34 @@ from collections.abc import Iterable, Sequence
 
 from hermes_trio.conversation.notices import CUT_SHORT, NEVER_FINISHED
 from hermes_trio.ledger.rows import InboxRow, MessageRow
-from hermes_trio.model.base import Message, ToolCall
+from hermes_trio.model.base import Image, Message, ToolCall
 from hermes_trio.platforms.base import Attachment
 
 
-def request_of(system: str, rows: Sequence[MessageRow], *, turn: str | None = None) -> list[Message]:
+def request_of(
+    system: str,
+    rows: Sequence[MessageRow],
+    *,
+    turn: str | None = None,
+    images: tuple[Image, ...] = (),
+    remark: str = "",
+) -> list[Message]:
     """The messages of a request: the system's words and the transcript.
 
     turn: the running turn, whose calls that never started are left open for the loop to run; the request ends with
     them, so that their results stand directly behind their calls. What was overheard since is for the next turn.
+    images, remark: what the turn's own message shows, and words about what it cannot show.
     """
     messages = [Message("system", system)] if system else []
     position = 0
     while position < len(rows):
         row = rows[position]
         position += 1
-        if row.role in ("user", "context", "summary"):
+        if row.role == "user" and row.turn == turn is not None and (images or remark):
+            content = f"{row.content or ''}\n{remark}".strip()
+            messages.append(Message("user", content, images=images))
+            images, remark = (), ""  # what was steered to the turn stands in rows of the same turn
+        elif row.role in ("user", "context", "summary"):
             messages.append(Message("user", row.content or ""))
         elif row.role == "assistant":
             results = _results(rows[position:])

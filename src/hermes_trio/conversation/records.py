@@ -18,6 +18,7 @@ from hermes_trio.delivery.planning import Plan, add_control, commit_reply, may_s
 from hermes_trio.ledger import Connection, accounts, inbox, transcript, turns
 from hermes_trio.ledger.rows import InboxRow, MessageRow, TurnRow
 from hermes_trio.model.base import ToolCall, Usage
+from hermes_trio.platforms.base import Attachment
 from hermes_trio.values import Address
 
 GATHER = 1.0
@@ -45,6 +46,8 @@ class Begun:
     """The model that was chosen for the session; None: the configured one."""
     last_prompt: int
     """Tokens of the session's latest request, as the server counted them; 0: nobody did."""
+    attachments: tuple[Attachment, ...] = ()
+    """What came with the messages that the turn answers."""
 
 
 @frozen
@@ -126,6 +129,7 @@ def _begun(con: Connection, turn: TurnRow, row: InboxRow, *, resumed: bool) -> B
         resumed,
         transcript.chosen_model(con, turn.session),
         turns.last_prompt(con, turn.session),
+        tuple(attachment for part in inbox.parts_of(con, row, turn.id) for attachment in part.attachments),
     )
 
 

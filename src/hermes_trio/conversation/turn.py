@@ -17,6 +17,7 @@ from hermes_trio.clock import Clock, Ids
 from hermes_trio.conversation import notices, records
 from hermes_trio.conversation.compression import summarise
 from hermes_trio.conversation.history import request_of
+from hermes_trio.conversation.images import Shown, look
 from hermes_trio.conversation.records import Begun, Compress
 from hermes_trio.delivery.account import Account
 from hermes_trio.delivery.courier import Courier
@@ -43,6 +44,8 @@ class TurnSettings:
     """Tokens that the model reads; 0: nobody knows."""
     reserve_control: bool
     """Whether control messages are reserved too."""
+    images: bool = False
+    """Whether a model is configured that takes images."""
 
 
 @frozen
@@ -158,10 +161,11 @@ class TurnRunner:
     async def _work(self, begun: Begun) -> None:
         if self._is_full(begun):
             begun = await self._compressed(begun) or begun
-        result = await self._ask(begun)
+        shown = await look(self._account.platform, begun.attachments, sees=self._ports.settings.images)
+        result = await self._ask(begun, shown)
         if isinstance(result, NoAnswer) and result.kind is NoAnswerKind.TOO_LONG:
             shorter = await self._compressed(begun)
-            result = result if shorter is None else await self._ask(shorter)
+            result = result if shorter is None else await self._ask(shorter, shown)
         turn, now = begun.turn, self._ports.clock.now()
         match result:
             case Answer(text, usage):
@@ -173,10 +177,11 @@ class TurnRunner:
                 detail = f"{result.kind}: {result.detail}"
                 await self._fail(begun, notices.notice_for(result), detail, result.partial, result.usage)
 
-    async def _ask(self, begun: Begun) -> Answer | NoAnswer:
+    async def _ask(self, begun: Begun, shown: Shown) -> Answer | NoAnswer:
         turn = begun.turn
         journal = _Journal(self._ports, begun, self._shower(begun))
-        request = request_of(self._ports.settings.system, begun.rows, turn=turn.id)
+        system = self._ports.settings.system
+        request = request_of(system, begun.rows, turn=turn.id, images=shown.images, remark=shown.remark)
         now = self._ports.clock.now()
         context = ToolContext(turn.address, begun.inbound.sender, now, lambda text: None)
         agent = self._ports.agent

@@ -62,6 +62,14 @@ def queued(con: Connection, address: Address) -> tuple[InboxRow, ...]:
     return tuple(_row(row) for row in rows)
 
 
+def parts_of(con: Connection, first: InboxRow, turn: str) -> tuple[InboxRow, ...]:
+    """The rows that a turn was begun for, in order of arrival; `first` is the oldest. What was steered is none."""
+    rows = con.execute(
+        "SELECT * FROM inbox WHERE id >= ? AND turn = ? AND kind != 'steer' ORDER BY id", (first.id, turn)
+    )
+    return tuple(_row(row) for row in rows)
+
+
 def newest(con: Connection, address: Address, sender: str) -> InboxRow | None:
     """The latest message of a sender at this address that was meant for a turn."""
     row = con.execute(

@@ -21,6 +21,7 @@ from math import inf
 from typing import Any, Final
 
 import trio
+from attrs import evolve
 
 from hermes_trio.http import HttpClient, NothingLeft, StreamedResponse, Uncertain, load_json
 from hermes_trio.model.assembly import AnswerReader, FinishRule
@@ -50,9 +51,11 @@ class OpenAIModel:
         timeout: float = 600.0,
         idle_timeout: float = 60.0,
         finish: FinishRule = "required",
+        images: bool = True,
     ) -> None:
         """`base_url`: up to and without `/chat/completions`. `timeout`, `idle_timeout`: seconds, above 0.
 
+        `images`: whether the model takes them; if not, the request says in words that there are some.
         `finish`: `optional` only for a server that never names a finish reason. Raises ValueError for a base URL or a
         key that no request could carry.
         """
@@ -68,6 +71,7 @@ class OpenAIModel:
         self._timeout = timeout
         self._idle_timeout = idle_timeout
         self._finish: FinishRule = finish
+        self._images = images
         self._ask_usage = True
         """Until the server refuses `stream_options`."""
 
@@ -87,6 +91,8 @@ class OpenAIModel:
         ContextOverflow.
         """
         deadline = trio.current_time() + self._timeout
+        if not self._images:
+            messages = tuple(_in_words(message) for message in messages)
         async with AsyncExitStack() as stack:
             answer = await self._ask(stack, messages, tools, deadline)
             events = _Events(answer, AnswerReader(self._finish), deadline, self._idle_timeout, self._redacted)
@@ -232,6 +238,15 @@ def request_body(
             for tool in tools
         ]
     return body
+
+
+def _in_words(message: Message) -> Message:
+    """The message for a model that takes no images."""
+    if not message.images:
+        return message
+    number = len(message.images)
+    told = f"[{number} image{'s' if number > 1 else ''} came with this; you cannot see images]"
+    return evolve(message, content=f"{message.content}\n{told}".strip(), images=())
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -6,7 +6,8 @@ message, never formats an apology. It receives an HTTP client and makes no conne
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from attrs import frozen
 
@@ -129,6 +130,30 @@ class Platform(Protocol):
 
     async def typing(self, address: Address) -> None:
         """Shows the typing sign once. Cosmetic: never raises for what the wire does."""
+
+
+@runtime_checkable
+class FetchesFiles(Protocol):
+    """What a Platform can do besides, where its files can be had."""
+
+    async def fetch(self, attachment: Attachment) -> tuple[str, bytes]:
+        """The media type and content of what came with a message.
+
+        The type is told by the content where it is an image, else by whoever sent it. Cancelled: nothing remains.
+        Raises FetchFailed.
+        """
+
+
+@runtime_checkable
+class OffersMenu(Protocol):
+    """What a Platform can do besides, where users see a menu of commands."""
+
+    async def set_commands(self, commands: Mapping[str, str]) -> Outcome:
+        """Makes the menu show these commands, name to description, and nothing else. Cancelled: as Unknown."""
+
+
+class FetchFailed(Exception):
+    """A file could not be fetched. The text is fit for the user and holds no secret."""
 
 
 class Disconnected(Exception):

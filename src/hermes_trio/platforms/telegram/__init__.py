@@ -5,6 +5,5 @@ turns an answer into an outcome; all three are pure. `wire` makes one request, a
 """
 
 from hermes_trio.platforms.telegram.adapter import TelegramPlatform
-from hermes_trio.platforms.telegram.wire import FetchFailed
 
-__all__ = ["FetchFailed", "TelegramPlatform"]
+__all__ = ["TelegramPlatform"]

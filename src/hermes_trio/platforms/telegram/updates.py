@@ -359,9 +359,7 @@ def _unreadable(update: object, message: object, account: str, me: Identity) -> 
     digest = hashlib.blake2b(payload.encode(), digest_size=12).hexdigest()
     return Inbound(
         address=address,
-        native_id=f"update:{update['update_id']}"
-        if isinstance(update, dict) and _has_id(update)
-        else f"lost:{digest}",
+        native_id=f"update:{update['update_id']}" if isinstance(update, dict) and _has_id(update) else f"lost:{digest}",
         sender=sender[0] if sender else "",
         sender_name=sender[1] if sender else "",
         text="",

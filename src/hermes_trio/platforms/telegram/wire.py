@@ -14,7 +14,7 @@ from urllib.parse import quote
 from attrs import field, frozen
 
 from hermes_trio.http import HttpClient, NothingLeft, Uncertain
-from hermes_trio.platforms.base import JSON, Attachment
+from hermes_trio.platforms.base import JSON, Attachment, FetchFailed
 from hermes_trio.platforms.telegram.classify import Envelope, envelope
 
 FILE_LIMIT = 20 * 1024 * 1024
@@ -22,10 +22,6 @@ FILE_LIMIT = 20 * 1024 * 1024
 
 BLOT = "[token]"
 """Stands where the token stood."""
-
-
-class FetchFailed(Exception):
-    """A file could not be fetched. The text is fit for the user and holds no secret."""
 
 
 @frozen
@@ -83,7 +79,7 @@ class BotApi:
                 content = await answer.read(FILE_LIMIT)
         except (NothingLeft, Uncertain) as error:
             raise FetchFailed(f"the file could not be fetched: {error}") from None
-        return attachment.mime or media_type(content), content
+        return media_type(content, attachment.mime), content
 
     async def _file_path(self, file_id: str, read_timeout: float) -> str:
         answer = await self.call("getFile", {"file_id": file_id}, read_timeout=read_timeout)
@@ -105,9 +101,13 @@ _SIGNATURES = (
 )
 
 
-def media_type(content: bytes) -> str:
-    """The media type of an image, told by its first bytes; photos come without one. Else application/octet-stream."""
+def media_type(content: bytes, claimed: str = "") -> str:
+    """The media type: of an image told by its first bytes, of anything else what the sender claims.
+
+    A file that claims to be an image of a kind that is known here and is not one has no type (octet-stream).
+    """
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
-    found = (kind for signature, kind in _SIGNATURES if content.startswith(signature))
-    return next(found, "application/octet-stream")
+    found = next((kind for signature, kind in _SIGNATURES if content.startswith(signature)), None)
+    known = {"image/webp", *(kind for _, kind in _SIGNATURES)}
+    return found or (claimed if claimed and claimed not in known else "application/octet-stream")
