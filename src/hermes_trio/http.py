@@ -49,7 +49,7 @@ with _without("httpx._main"):  # its command line: it would import click, pygmen
     import httpx
 
 MAX_CONNECTIONS: Final = 100
-"""Connections at a time for each scheme; a request that finds none free waits `connect_timeout` for one."""
+"""Connections at a time for each scheme, by default; a request that finds none free waits `connect_timeout` for one."""
 MAX_IDLE_CONNECTIONS: Final = 20
 """Connections kept open without a request; further ones are closed after their answer."""
 KEEP_ALIVE: Final = 20.0
@@ -138,13 +138,16 @@ class HttpClient(Protocol):
 
 
 @asynccontextmanager
-async def open_http_client(network: httpcore.AsyncNetworkBackend | None = None) -> AsyncGenerator[HttpClient]:
+async def open_http_client(
+    network: httpcore.AsyncNetworkBackend | None = None, *, connections: int = MAX_CONNECTIONS
+) -> AsyncGenerator[HttpClient]:
     """Opens a client whose connections are closed when the context is left.
 
+    connections: how many at a time; a request that finds none free waits for one, and then is NothingLeft.
     `network` replaces the sockets, e.g. by memory streams. TLS is then its own business: it is asked for `start_tls`
     with a context that trusts nobody, and idle connections do not age, because httpcore counts that in real time.
     """
-    client = _Client(network)
+    client = _Client(network, connections)
     try:
         yield client
     finally:
@@ -166,9 +169,11 @@ def _refuse_constant(name: str) -> None:
 class _Client:
     """An HttpClient."""
 
-    def __init__(self, network: httpcore.AsyncNetworkBackend | None) -> None:
+    def __init__(self, network: httpcore.AsyncNetworkBackend | None, connections: int) -> None:
         # Requests are sent as they are built here, so that none of httpx's own headers or time limits applies.
-        self._httpx = httpx.AsyncClient(transport=_Transport(network), follow_redirects=False, trust_env=False)
+        self._httpx = httpx.AsyncClient(
+            transport=_Transport(network, connections), follow_redirects=False, trust_env=False
+        )
 
     async def request(
         self,
@@ -241,8 +246,9 @@ logging.getLogger("httpx").addFilter(_not_ours)
 class _Transport(httpx.AsyncBaseTransport):
     """Carries httpx's requests to httpcore; a pool for each scheme, so that the first https makes the TLS context."""
 
-    def __init__(self, network: httpcore.AsyncNetworkBackend | None) -> None:
+    def __init__(self, network: httpcore.AsyncNetworkBackend | None, connections: int) -> None:
         self._network = network
+        self._connections = connections
         self._pools: dict[str, httpcore.AsyncConnectionPool] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -270,7 +276,7 @@ class _Transport(httpx.AsyncBaseTransport):
         if pool is None:
             pool = self._pools[scheme] = httpcore.AsyncConnectionPool(
                 ssl_context=self._tls() if scheme == "https" else None,
-                max_connections=MAX_CONNECTIONS,
+                max_connections=self._connections,
                 max_keepalive_connections=MAX_IDLE_CONNECTIONS,
                 keepalive_expiry=KEEP_ALIVE if self._network is None else None,
                 network_backend=self._network,

@@ -299,6 +299,7 @@ async def open_runtime(
             previous_death=delivering.life.last_commit,
         )
         await conversations.recover()
+        nursery.start_soon(conversations.show_life, name="heartbeat")
         if ports.open_executor is _open_disk:
             status = partial(_status, delivering)
             await nursery.start(serve_control, config.data_dir / SOCKET_NAME, delivering.desk, status, name="control")

@@ -23,6 +23,9 @@ from hermes_trio.delivery.courier import Courier
 from hermes_trio.ledger import Ledger
 from hermes_trio.values import Address
 
+HEARTBEAT = 5.0
+"""Seconds between two signs of life in the database while conversations are at work: a restart must know how long the
+process lived."""
 LETTING_GO = 2.0
 """Seconds that a cancelled turn may take to end. One that does not (a tool that hangs in a thread) is left alone: the
 ledger refuses whatever it still does, and the conversation goes on without it."""
@@ -59,6 +62,8 @@ class Conversations:
         self._previous_death = previous_death
         """Wall-clock seconds of the latest commit of the incarnation before this one."""
         self._actors: dict[Address, _Actor] = {}
+        self._busy = trio.Event()
+        """Set while there is an actor; `_idle` is its contrary."""
         self._idle = trio.Event()
         self._idle.set()
         self._closing = False
@@ -72,6 +77,7 @@ class Conversations:
             actor = self._actors[address] = _Actor(self, address)
             if self._idle.is_set():
                 self._idle = trio.Event()
+                self._busy.set()
             self._nursery.start_soon(actor.run, name=f"conversation {address}")
         actor.woken.set()
 
@@ -86,6 +92,14 @@ class Conversations:
         for address in await self._ledger.insist(records.addresses_with_work):
             self.wake(address)
 
+    async def show_life(self) -> None:
+        """The heartbeat, for the next start, until cancelled."""
+        while True:
+            await self._busy.wait()
+            await trio.sleep(HEARTBEAT)
+            if self._actors:
+                await self._ledger.insist(records.beat, self._clock.now())
+
     def close(self) -> None:
         """No further turn begins; what waits is durable. Never blocks."""
         self._closing = True
@@ -99,6 +113,7 @@ class Conversations:
     def _ended(self, address: Address) -> None:
         del self._actors[address]
         if not self._actors:
+            self._busy = trio.Event()
             self._idle.set()
 
     async def _begin(self, address: Address) -> Begun | Gathering | Compress | records.Ended | None:

@@ -26,8 +26,6 @@ from hermes_trio.ledger.turns import TurnOver
 from hermes_trio.model.base import Model, ModelError, ToolCall, Usage
 from hermes_trio.tools.base import ToolContext
 
-HEARTBEAT = 5.0
-"""Seconds between two signs of life in the database while a turn runs: a restart must know how long it lived."""
 FULL = 0.8
 """The share of the model's context from which on a conversation is compressed before its next turn."""
 
@@ -105,7 +103,7 @@ class TurnRunner:
         logger.info("a turn resumes" if begun.resumed else "a turn begins", inbox=turn.inbox)
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._show_life, begun)
+                nursery.start_soon(self._show_typing, begun)
                 await self._work(begun)
                 nursery.cancel_scope.cancel()
         except* TurnOver as over:
@@ -222,18 +220,12 @@ class TurnRunner:
             return lambda text: None
         return lambda text: self._ports.courier.show(turn.address, turn.reply, text)
 
-    async def _show_life(self, begun: Begun) -> None:
-        """The typing sign for the user and the heartbeat for the next start, until cancelled."""
-        address, account = begun.turn.address, self._account
-        interval = min(HEARTBEAT, account.capabilities.typing_interval)
-        beaten = trio.current_time()
-        while True:
-            if account.capabilities.typing and not account.down and trio.current_time() >= account.quiet_until:
-                await account.platform.typing(address)
-            if trio.current_time() - beaten >= HEARTBEAT:
-                beaten = trio.current_time()
-                await self._ports.ledger.insist(records.beat, self._ports.clock.now())
-            await trio.sleep(interval)
+    async def _show_typing(self, begun: Begun) -> None:
+        """The typing sign, until the user sees the first words, or until cancelled."""
+        turn, account = begun.turn, self._account
+        while account.capabilities.typing and not self._ports.courier.all_said([turn.address]):
+            await account.show_typing(turn.address)
+            await trio.sleep(account.capabilities.typing_interval)
 
     async def _fail(self, begun: Begun, notice: str, error: str, partial: str = "", usage: Usage | None = None) -> None:
         plan, now = self._account.plan(notice), self._ports.clock.now()

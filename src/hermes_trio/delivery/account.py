@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
+import trio
+
 from hermes_trio.delivery.planning import Plan
 from hermes_trio.delivery.view import Wire
 from hermes_trio.platforms.base import Capabilities, Platform
@@ -11,6 +13,10 @@ from hermes_trio.text.body import Body
 from hermes_trio.text.markdown import render
 from hermes_trio.text.split import split
 from hermes_trio.text.units import measure
+from hermes_trio.values import Address
+
+MAX_TYPING = 4
+"""Typing signs of an account under way at a time; those beyond are left out, so that they never keep a message waiting."""
 
 
 class Account:
@@ -29,10 +35,18 @@ class Account:
         """Nothing has come through since the last failure, or the start."""
         self.doubted = False
         """An attempt of unknown outcome was made since the last sign of life, and may wait for the next one."""
+        self._typing = trio.CapacityLimiter(MAX_TYPING)
         self.quiet_until = -inf
         """trio's time until which a rate limit forbids everything cosmetic."""
         self.room = measure(wire.marker, platform.capabilities.unit)
         """Units that each part leaves free for the marker."""
+
+    async def show_typing(self, address: Address) -> None:
+        """Shows the typing sign once, if nothing more important is in its way. Cancelled: it may or may not be shown."""
+        if self.down or trio.current_time() < self.quiet_until or not self._typing.available_tokens:
+            return
+        async with self._typing:
+            await self.platform.typing(address)
 
     @property
     def capabilities(self) -> Capabilities:

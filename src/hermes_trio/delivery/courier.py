@@ -83,6 +83,8 @@ class Courier:
         """Addresses to be looked at before their rows say so, in order."""
         self._revived: set[str] = set()
         """Accounts that show life again: what waited for that is due."""
+        self._look_at = -inf
+        """Wall-clock seconds at which the rows may show that something is due which nobody has woken."""
         self._previews: dict[Address, dict[str, _Preview]] = {}
         self._changed = trio.Event()
         self._idle = trio.Event()
@@ -204,36 +206,38 @@ class Courier:
         while self._revived:
             name = self._revived.pop()
             await self._ledger.insist(obligations.revive, name)
+            self._look_at = -inf
             for address, lane in self._lanes.items():
                 if address.account == name:
                     lane.woken.set()
         for address in list(self._wanted)[: WINDOW - len(self._lanes)]:
             del self._wanted[address]
             self._start_lane(nursery, address)
+        if self._look_at > self._clock.now():
+            return self._look_at
         room = WINDOW - len(self._lanes)
         if room <= 0:
             return inf  # the end of a lane will say so
+        self._look_at = inf
         busy = tuple(self._lanes)
-        for address, moment in await self._due(room, busy):
+        due = await self._ledger.insist(obligations.due_addresses, tuple(self._accounts), room + 1, busy)
+        for address, moment in due[:room]:
             if moment > self._clock.now():
-                return moment
+                break
             self._start_lane(nursery, address)
-        return inf
-
-    async def _due(self, room: int, busy: tuple[Address, ...]) -> tuple[tuple[Address, float], ...]:
-        """Addresses with work besides the busy ones, and when it is due, earliest first."""
-        if self._only is None:
-            return await self._ledger.insist(obligations.due_addresses, tuple(self._accounts), room, busy)
-        moment = None if self._only in busy else await self._ledger.insist(operating.due_at, self._only)
-        return () if moment is None else ((self._only, moment),)
+        waiting = [moment for address, moment in due if address not in self._lanes]
+        self._look_at = min([self._look_at, *waiting])
+        return inf if len(self._lanes) >= WINDOW else self._look_at
 
     def _start_lane(self, nursery: trio.Nursery, address: Address) -> None:
         if address not in self._lanes and address.account in self._accounts and not self._closing:
             lane = self._lanes[address] = _Lane(self, address)
             nursery.start_soon(lane.run, name=f"lane {address}")
 
-    def _ended(self, address: Address) -> None:
+    def _ended(self, address: Address, until: float) -> None:
+        """A lane has ended whose address is due at `until` (wall-clock seconds; inf: when it is woken)."""
         del self._lanes[address]
+        self._look_at = min(self._look_at, until)
         self._change()
 
     # -- what its lanes ask of it -----------------------------------------------------------------------------------
@@ -303,9 +307,11 @@ class Courier:
             shown = evolve(shown, not_before=self._clock.now() + preview.interval)
         preview.shown = shown
 
-    async def _postpone(self, address: Address) -> None:
-        """Nothing is tried at this address for a while."""
-        await self._ledger.insist(obligations.postpone, address, self._clock.now() + FAULT_PAUSE)
+    async def _postpone(self, address: Address) -> float:
+        """Nothing is tried at this address for a while; returns until when."""
+        until = self._clock.now() + FAULT_PAUSE
+        await self._ledger.insist(obligations.postpone, address, until)
+        return until
 
     async def _now(self) -> float:
         """The wall clock's time, after a step of it was recorded."""
@@ -316,6 +322,7 @@ class Courier:
             for account in self._accounts.values():
                 account.alive_at = -inf
             await self._ledger.insist(_step_clock, wires, self._clock.now())
+            self._look_at = -inf
         self._offset = offset
         return self._clock.now()
 
@@ -326,6 +333,8 @@ class _Lane:
     def __init__(self, courier: Courier, address: Address) -> None:
         self._courier = courier
         self._address = address
+        self._until = inf
+        """When there is something to do without being woken, by the latest decision; wall-clock seconds."""
         self.woken = trio.Event()
         """Rows, or a preview, of its address have changed since its last decision."""
 
@@ -338,15 +347,16 @@ class _Lane:
             raise
         except Exception:  # the supervision border of a lane: a fault at one address must not end the others
             log.exception("a lane failed", address=str(self._address), again_in=FAULT_PAUSE)
-            await self._courier._postpone(self._address)
+            self._until = await self._courier._postpone(self._address)
         finally:
-            self._courier._ended(self._address)
+            self._courier._ended(self._address, self._until)
 
     async def _turn(self) -> bool:
         """One decision and what follows from it; False when the lane may end."""
         courier = self._courier
         self.woken = trio.Event()
         decision = await courier._decide(self._address)
+        self._until = decision.until
         if decision.step is not None:
             await courier._request(self._address, decision)
             return not courier._closing
