@@ -124,6 +124,18 @@ FINAL_FAULTS = {
 }
 
 
+async def test_a7_the_wait_is_kept() -> None:
+    """A7: when the platform says to wait, nothing that changes its screen is asked for before that time."""
+    async with open_bot_world() as world:
+        await world.start()
+        world.faults(RateLimited(1.2), contains=FOOTER)
+        world.answers("A-1")
+        world.asks("please A-1")
+        await finish(world)
+        first, *later = [call.time for call in world.telegram.requests if call.method == "editMessageText"]
+        assert later[0] >= first + 1.2
+
+
 @pytest.mark.parametrize("name", FINAL_FAULTS)
 async def test_a7_fault_at_the_footer(name: str) -> None:
     """A7, A9, A10, A16, A17: whatever becomes of the first request that carries the footer, one copy, unmarked."""

@@ -62,3 +62,14 @@ async def test_a_crash_at_the_create(stage: str, shown: list[bool]) -> None:
         await world.wait_settled()
         assert copies(world) == shown
         world.verdict(marked=1)
+
+
+async def test_a8_connection_refused() -> None:
+    """A8, plain: what provably never left is sent again without a marker."""
+    async with open_bot_world(**PLAIN) as world:
+        await world.start()
+        world.answers("A-1").does(lambda: world.telegram.outage(1.5))
+        world.asks("please A-1")
+        await world.wait_settled()
+        assert copies(world) == [False]
+        world.verdict()
