@@ -28,7 +28,7 @@ ACCOUNT = "telegram"
 
 
 class Broken(AssertionError):
-    """A promise is broken; the text says which, and how it came to it."""
+    """A promise is broken; the text says which."""
 
 
 def violations(world: World) -> list[Violation]:
@@ -41,10 +41,10 @@ def violations(world: World) -> list[Violation]:
 
 
 def check(world: World) -> None:
-    """Raises Broken with the first broken invariant and the timeline that led to it. For a quiet world."""
+    """Raises Broken with the first broken invariant. For a quiet world."""
     if found := violations(world):
         more = "".join(f"\n  also {violation}" for violation in found[1:6])
-        raise Broken(f"{found[0]}{more}\n\n{world.story()}")
+        raise Broken(f"{found[0]}{more}")
 
 
 def check_database(path: Path) -> list[Violation]:
@@ -168,8 +168,10 @@ class _Chat:
             yield Violation("I2", f"{strays} empty reserved messages are left, {allowed} creates were uncertain")
 
     def _may_have_arrived(self, text: str) -> bool:
-        """The platform was asked to create this text and did not decline it."""
+        """The platform was asked to create this text and did not decline it, or a kill left that open."""
         wanted = essence(text)
+        if self.world.lives > 1:
+            return True
         return any(
             call.method == "sendMessage" and essence(call.text) == wanted and not call.outcome.startswith("refused")
             for call in self.world.telegram.fake.requests

@@ -117,7 +117,7 @@ def _crashes(
         try:
             world.run(scenario)
         except Exception as error:  # noqa: BLE001 -- whatever a run says, the exploration goes on and tells it at the end
-            problem = f"{type(error).__name__}: {error}"
+            problem = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
         labels = tuple(f"#{passed.number} {passed.label} ({passed.occurrence})" for passed in world.boundaries.crashes)
         yield Verdict(crash_at, labels, problem)
         if depth > 1:

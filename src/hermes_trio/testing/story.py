@@ -14,7 +14,9 @@ _VERBS = {"sendMessage": "appears as", "editMessageText": "now says", "deleteMes
 
 def tell(world: World) -> str:
     """The story so far."""
-    lines = sorted([*_people(world), *_model(world), *_screen(world), *_crashes(world)], key=lambda line: line[0])
+    lines = sorted(
+        [*_people(world), *_model(world), *_screen(world), *_crashes(world), *world.errors], key=lambda line: line[0]
+    )
     head = f"seed {world.seed}, {world.lives} lives, crashes at {[p.number for p in world.boundaries.crashes]}"
     return "\n".join([head, *(f"  {time:9.3f}  {text}" for time, text in lines)])
 

@@ -27,9 +27,11 @@ from hermes_trio.testing.checker import check
 from hermes_trio.testing.disk import Disk
 from hermes_trio.testing.faults import Fault, Injected, Missed, names_of
 from hermes_trio.testing.fence import Boundaries, Crashed, Incarnation
+from hermes_trio.testing.guards import GeneratorGuard, LeftTheWorld, inside_the_world, strays
+from hermes_trio.testing.logs import kept_errors
 from hermes_trio.testing.network import Link, Network, link
 from hermes_trio.testing.people import ModelSide, TelegramSide
-from hermes_trio.testing.scheduler import StallGuard, run_seeded
+from hermes_trio.testing.scheduler import StallGuard, place_of, run_seeded
 from hermes_trio.testing.story import tell
 from hermes_trio.testing.witness import Witness
 from hermes_trio.tools.base import Tool
@@ -124,6 +126,8 @@ class World:
         self.lives = 0
         """How many incarnations there were."""
         self.alive: Incarnation | None = None
+        self.errors: list[tuple[float, str]] = []
+        """What the bot logged as an error, with trio's time."""
         self._tools = tools
         self._bot = bot
         self._chance = random.Random(f"chance {seed}")
@@ -329,35 +333,64 @@ class World:
     # -- running ----------------------------------------------------------------------------------------------------
 
     def run(self, scenario: Scenario) -> None:
-        """Plays the scenario to its end, and then until it is quiet. Raises what the scenario raises, and Stuck."""
-        guard = StallGuard()
+        """Plays the scenario to its end and until it is quiet, and checks every promise.
+
+        Raises what the scenario raises, Stuck, Broken, Missed and LeftTheWorld. The notes of the exception say how
+        to see it again.
+        """
+        __tracebackhide__ = True
         try:
-            run_seeded(partial(self._play, scenario), self.seed, guard)
+            self._run(scenario)
+        except Exception as error:
+            if not getattr(error, "__notes__", None):
+                error.add_note(self._note())
+            raise
+
+    def _note(self) -> str:
+        faults = ", ".join(str(each.fault) for each in self.faults)
+        crashes = tuple(passed.number for passed in self.boundaries.crashes)
+        return f"to see it again: seed={self.seed}, crash_at={crashes}, faults=[{faults}]\n{self.story()}"
+
+    def _run(self, scenario: Scenario) -> None:
+        __tracebackhide__ = True
+        guard, generators = StallGuard(), GeneratorGuard()
+        try:
+            with inside_the_world(), kept_errors(self.errors):
+                run_seeded(partial(self._play, scenario, generators), self.seed, guard)
         except BaseExceptionGroup as group:
             if (single := _only(group)) is None:
                 raise
             raise single from None
         finally:
             self.steps = guard.steps
+        if guard.shielded:
+            raise Stuck("an endless shield; the task waits at\n  " + "\n  ".join(guard.shielded))
         if guard.stalled:
             raise Stuck("nothing can ever go on; the tasks wait at\n  " + "\n  ".join(guard.stalled))
+        generators.check()
 
-    async def _play(self, scenario: Scenario) -> None:
-        async with trio.open_nursery() as nursery:
-            self.network.nursery = nursery
-            for fake in self.network.hosts.values():
-                await nursery.start(fake.run)
-            nursery.start_soon(self._keep_alive)
-            await self.up()
-            await scenario(self)
-            await self.quiet()
-            check(self)
-            missed = self.missed()
-            if missed and not self.boundaries.crash_at:
-                raise Missed(f"never struck: {', '.join(missed)}\n\n{self.story()}")
-            if self.alive is not None:
-                self.alive.kill()
-            nursery.cancel_scope.cancel()
+    async def _play(self, scenario: Scenario, generators: GeneratorGuard) -> None:
+        with generators.watch():
+            known = set(strays(lambda task: False))
+            async with trio.open_nursery() as nursery:
+                self.network.nursery = nursery
+                for fake in self.network.hosts.values():
+                    await nursery.start(fake.run)
+                nursery.start_soon(self._keep_alive)
+                await self.up()
+                await scenario(self)
+                await self.quiet()
+                self._judge()
+                if self.alive is not None:
+                    self.alive.kill()
+                nursery.cancel_scope.cancel()
+            if left := strays(lambda task: task in known):
+                raise LeftTheWorld(f"a task was left behind: {place_of(left[0])}")
+
+    def _judge(self) -> None:
+        check(self)
+        if (missed := self.missed()) and not self.boundaries.crash_at:
+            raise Missed(f"never struck: {', '.join(missed)}")
 
 
 def _only(group: BaseExceptionGroup[BaseException]) -> BaseException | None:

@@ -1,0 +1,98 @@
+"""The pytest plugin: a `world` fixture for asynchronous tests, and options to see one run again.
+
+    async def test_hello(world):
+        ...
+
+A test with this fixture is run inside the world, with or without pytest-trio; behind its last line the world comes to
+rest, every promise is checked, and a fault that never struck fails the test.
+
+    @pytest.mark.world(faults=[Fault("ack_lost", "wire? sendMessage")], seeds=5, crashes=True)
+
+`seeds` plays it under so many schedules, `crashes=True` kills it at every boundary as well (2: at every pair); what
+else the mark holds are settings of World. `--hermes-seed N` and `--hermes-crash-at N,M` play exactly one run.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any
+
+import pytest
+
+from hermes_trio.testing.explore import explore_crashes
+from hermes_trio.testing.world import World
+
+MARK = "world"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options that play one run again."""
+    group = parser.getgroup("hermes_trio")
+    group.addoption("--hermes-seed", type=int, default=None, metavar="N", help="play worlds under this seed only")
+    group.addoption(
+        "--hermes-crash-at",
+        default=None,
+        metavar="N[,M...]",
+        help="kill the bot at these boundaries of every world, and explore nothing else",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the mark."""
+    config.addinivalue_line("markers", f"{MARK}(seeds, crashes, **settings): how the world of a test is made")
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> None:
+    """The simulated world; an asynchronous test that asks for it runs inside of it."""
+    if request.node not in _ours:
+        pytest.fail(
+            "only an `async def` test can use the fixture `world`; elsewhere call hermes_trio.testing.run_world"
+        )
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Makes a plain function of an asynchronous test with a world, before anybody else wants to run it."""
+    if isinstance(item, pytest.Function) and "world" in item.fixturenames and inspect.iscoroutinefunction(item.obj):
+        item.obj = _played(item, item.obj)
+        _ours.add(item)
+
+
+_ours: set[pytest.Item] = set()
+"""The tests that run inside a world."""
+
+
+def _played(item: pytest.Function, test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    mark = item.get_closest_marker(MARK)
+    settings: dict[str, Any] = dict(mark.kwargs) if mark is not None else {}
+    seeds, crashes = int(settings.pop("seeds", 1)), int(settings.pop("crashes", 0))
+
+    @wraps(test)
+    def play(world: None, **fixtures: Any) -> None:
+        __tracebackhide__ = True
+
+        async def scenario(world: World) -> None:
+            await test(world=world, **fixtures)
+
+        _play(item.config, scenario, seeds, crashes, settings)
+
+    return play
+
+
+def _play(
+    config: pytest.Config,
+    scenario: Callable[[World], Awaitable[None]],
+    seeds: int,
+    crashes: int,
+    settings: dict[str, Any],
+) -> None:
+    __tracebackhide__ = True
+    seed: int | None = config.getoption("hermes_seed")
+    crash_at: str | None = config.getoption("hermes_crash_at")
+    points = [int(number) for number in crash_at.split(",")] if crash_at else settings.pop("crash_at", ())
+    for chosen in range(seeds) if seed is None else [seed]:
+        World(chosen, crash_at=points, **settings).run(scenario)
+        if crashes and not crash_at:
+            explore_crashes(scenario, depth=crashes, seed=chosen, **settings)

@@ -1,0 +1,334 @@
+"""People who do not wait their turn, in the simulated world: rows B, C and D8, killed at every boundary.
+
+What people read at the end of a story holds in every run, also in one that was killed anywhere. The promises
+themselves (each message once, each turn one reply, nothing open on a screen) are judged by the checker.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import trio
+
+from hermes_trio.conversation.notices import INTERRUPTED, STOPPED, UNKNOWN_EFFECT
+from hermes_trio.model.base import ToolSpec
+from hermes_trio.testing import World, explore_crashes, run_world
+from hermes_trio.testing.people import Person
+
+HOLIDAY = 600.0
+"""Seconds that a tool sleeps which nobody wants to wait for."""
+
+
+def said(label: str) -> str:
+    """A scripted answer: header, filling, footer."""
+    return f"<<A-{label}>> {' '.join(f'word{number}' for number in range(12))} <</A-{label}>>"
+
+
+def complete(person: Person, label: str) -> int:
+    """How many complete copies of an answer a person sees."""
+    return sum(said(label) in text for text in person.sees())
+
+
+def open_partials(person: Person, label: str) -> list[str]:
+    """Pieces of an answer that stand on the screen without their end and without a word about it."""
+    return [
+        text
+        for text in person.sees()
+        if f"<<A-{label}>>" in text and said(label) not in text and not closed(text)
+    ]  # fmt: skip
+
+
+def closed(text: str) -> bool:
+    """It ends with a notice."""
+    return any(text.endswith(notice.replace("*", "")) for notice in (INTERRUPTED, STOPPED))
+
+
+def in_order(person: Person, *labels: str) -> None:
+    """Each of these answers is there once and complete, in this order, and nothing of them is open."""
+    assert [complete(person, label) for label in labels] == [1] * len(labels), person.sees()
+    places = [next(n for n, text in enumerate(person.sees()) if said(label) in text) for label in labels]
+    assert places == sorted(places), person.sees()
+    for label in labels:
+        assert not open_partials(person, label), person.sees()
+
+
+def states(world: World) -> dict[str, str]:
+    """What became of each message, by its text."""
+    return {row["text"]: row["state"] for row in world.disk.connection.execute("SELECT text, state FROM inbox")}
+
+
+class Steps:
+    """Three tools in one, each of which takes a while and counts how often it took effect."""
+
+    spec = ToolSpec("step", "Does a step.", {"type": "object", "properties": {"name": {"type": "string"}}})
+
+    def __init__(self) -> None:
+        self.runs: Counter[str] = Counter()
+
+    async def run(self, arguments: Mapping[str, Any], context: object) -> str:
+        """Takes a second; `sleep` takes ten minutes."""
+        name = str(arguments["name"])
+        self.runs[name] += 1
+        await trio.sleep(HOLIDAY if name == "sleep" else 1)
+        return f"{name} is done"
+
+
+# --- B ----------------------------------------------------------------------------------------------------------------
+
+
+async def b1_queue(world: World) -> None:
+    """B1: a slow answer streams, /queue arrives: both are answered completely, in order, one turn each."""
+    alice = world.telegram.user("alice")
+    world.model.when("one").says(said("1"), chunks=10, interval=0.4)
+    world.model.when("two").says(said("2"), chunks=3, interval=0.2)
+    await alice.says("one, please")
+    await trio.sleep(2)
+    await alice.says("/queue two, please")
+    await world.quiet()
+    in_order(alice, "1", "2")
+    assert states(world) == {"one, please": "answered", "two, please": "answered"}
+
+
+async def b1_three_in_the_queue(world: World) -> None:
+    """B5, Q-01: everything that was queued is answered in the order in which it came."""
+    alice = world.telegram.user("alice")
+    for number in ("1", "2", "3"):
+        world.model.when(f"number {number}").says(said(number), chunks=4, interval=0.3)
+    await alice.says("number 1")
+    await trio.sleep(1)
+    await alice.says("/queue number 2")
+    await alice.says("/q number 3")
+    await world.quiet()
+    in_order(alice, "1", "2", "3")
+
+
+async def b2_interrupt(world: World) -> None:
+    """B2: a follow-up while a preview is visible: it is answered once; what it ended is closed and not run again."""
+    alice = world.telegram.user("alice")
+    world.model.when("one").says(said("1"), chunks=30, interval=0.4)
+    world.model.when("two").says(said("2"), chunks=3, interval=0.2)
+    await alice.says("one, please")
+    await trio.sleep(4)
+    await alice.says("two, please")
+    await world.quiet()
+    in_order(alice, "2")
+    assert complete(alice, "1") <= 1
+    assert not open_partials(alice, "1"), alice.sees()
+    assert states(world)["two, please"] == "answered"
+    assert states(world)["one, please"] in ("interrupted", "answered")
+
+
+def follow_up_after(seconds: float) -> Any:
+    """B4 at one moment."""
+
+    async def story(world: World) -> None:
+        alice = world.telegram.user("alice")
+        world.model.when("one").waits(0.2).says(said("1"), chunks=5, interval=0.2)
+        world.model.when("two").says(said("2"))
+        await alice.says("one, please")
+        await trio.sleep(seconds)
+        await alice.says("two, please")
+        await world.quiet()
+        in_order(alice, "2")
+        assert not open_partials(alice, "1"), alice.sees()
+        ended = states(world)
+        assert ended["two, please"] == "answered"
+        assert complete(alice, "1") == (ended["one, please"] == "answered"), alice.sees()
+        assert ended["one, please"] in ("interrupted", "answered")
+
+    return story
+
+
+async def b6_stop(world: World) -> None:
+    """B6: /stop while a tool sleeps for ten minutes is answered within a second; the next message works."""
+    alice = world.telegram.user("alice")
+    world.model.when("nap").calls("step", {"name": "sleep"}, id="c1").then().says(said("1"))
+    world.model.when("next").says(said("2"))
+    await alice.says("have a nap")
+    await trio.sleep(5)
+    asked = trio.current_time()
+    await alice.says("/stop")
+    await trio.sleep(1)
+    if world.lives == 1 and not world.boundaries.crashes:
+        assert any("Stopped" in text for text in alice.sees()), alice.sees()
+    await alice.says("next, please")
+    await world.quiet()
+    if not world.boundaries.crashes:
+        assert trio.current_time() - asked < 60, "somebody waited for the tool"
+        assert states(world)["have a nap"] == "stopped"
+    in_order(alice, "2")
+    assert complete(alice, "1") == 0
+
+
+async def stopped_never_resumes(world: World) -> None:
+    """Q-06: what was stopped is not run again by a restart; the stop has a word on the screen."""
+    alice = world.telegram.user("alice")
+    world.model.when("one").says(said("1"), chunks=30, interval=0.4)
+    await alice.says("one, please")
+    await trio.sleep(4)
+    await alice.says("/stop")
+    await world.quiet()
+    asked = len(world.model.requests)
+    await world.restart()
+    await world.quiet()
+    assert len(world.model.requests) <= asked + len(world.boundaries.crashes)
+    assert any("Stopped" in text or "Nothing is running" in text for text in alice.sees()), alice.sees()
+    assert not open_partials(alice, "1"), alice.sees()
+
+
+async def steered(world: World) -> None:
+    """A steer enters the running turn behind the tool's result; it is answered once, within that turn or by its own."""
+    alice = world.telegram.user("alice")
+    world.model.when("work").calls("step", {"name": "a"}, id="c1").then().calls(
+        "step", {"name": "b"}, id="c2"
+    ).then().says(said("1"))
+    world.model.when("softly").says(said("2"))
+    await alice.says("work, please")
+    await trio.sleep(0.7)
+    await alice.says("/steer softly")
+    await world.quiet()
+    assert states(world)["softly"] in ("consumed", "answered")
+    assert complete(alice, "2") == 1, alice.sees()
+
+
+async def bursts(world: World) -> None:
+    """Q-01: a burst of impatient messages: each has its end, the last is answered."""
+    alice = world.telegram.user("alice")
+    for number in range(1, 6):
+        world.model.when(f"number {number}").says(said(str(number)), chunks=4, interval=0.3)
+    for number in range(1, 6):
+        await alice.says(f"number {number}")
+        await trio.sleep(0.35)
+    await world.quiet()
+    assert states(world)["number 5"] == "answered"
+    assert complete(alice, "5") == 1, alice.sees()
+    for number in range(1, 6):
+        ended = states(world)[f"number {number}"]
+        assert complete(alice, str(number)) == (ended == "answered"), alice.sees()
+        assert not open_partials(alice, str(number)), alice.sees()
+
+
+async def compressed(world: World) -> None:
+    """/compress with a message behind it: the summary is made once, the message is answered, nothing is lost."""
+    alice = world.telegram.user("alice")
+    world.model.when("one").says(said("1"))
+    world.model.when("user: one").waits(1).says("A summary of it.")
+    world.model.when("two").says(said("2"))
+    await alice.says("one, please")
+    await world.quiet()
+    await alice.says("/compress")
+    await trio.sleep(0.5)
+    await alice.says("two, please")
+    await world.quiet()
+    in_order(alice, "1", "2")
+    assert sum("summary of it" in text for text in alice.sees()) == 0
+    assert any("I go on with a summary" in text for text in alice.sees())
+
+
+# --- C with interrupts ------------------------------------------------------------------------------------------------
+
+
+async def c_redelivered_around_an_interrupt(world: World) -> None:
+    """C1, C2 and C4: the interrupted and the interrupting message come again, at any time: nothing new comes."""
+    alice = world.telegram.user("alice")
+    world.model.when("one").says(said("1"), chunks=30, interval=0.4)
+    world.model.when("two").says(said("2"), chunks=4, interval=0.4)
+    first = await alice.says("one, please")
+    await trio.sleep(2)
+    await world.telegram.redeliver(first)
+    await trio.sleep(2)
+    second = await alice.says("two, please")
+    await trio.sleep(0.3)
+    await world.telegram.redeliver(first)
+    await world.telegram.redeliver(second)
+    await world.quiet()
+    await world.telegram.redeliver(second)
+    await world.telegram.redeliver(first)
+    await world.quiet()
+    world.kill()
+    await world.telegram.redeliver(first)
+    await world.up()
+    await world.quiet()
+    in_order(alice, "2")
+    assert not open_partials(alice, "1"), alice.sees()
+    asked = Counter(request.last_user_text.partition("\n")[0] for request in world.model.requests)
+    assert asked["two, please"] <= 1 + len(world.boundaries.crashes)
+
+
+# --- D8 ---------------------------------------------------------------------------------------------------------------
+
+
+async def d8_three_calls(world: World) -> None:
+    """D8: of three calls none runs twice, each has its result or is reported as unknown, and there is one reply."""
+    steps.runs.clear()
+    alice = world.telegram.user("alice")
+    world.model.when("work").calls("step", {"name": "a"}, id="c1").calls("step", {"name": "b"}, id="c2").calls(
+        "step", {"name": "c"}, id="c3"
+    ).then().says(said("1"))
+    await alice.says("work, please")
+    await world.quiet()
+    in_order(alice, "1")
+    results = world.model.requests[-1].tool_results
+    assert list(results) == ["c1", "c2", "c3"]
+    for call, name in zip(("c1", "c2", "c3"), "abc", strict=True):
+        told = results[call].partition("\n\n[note")[0]
+        assert told in (f"{name} is done", UNKNOWN_EFFECT)
+        assert steps.runs[name] <= 1, steps.runs
+        assert steps.runs[name] == 1 or told == UNKNOWN_EFFECT
+    crashes = len(world.boundaries.crashes)
+    assert sum(result.startswith(UNKNOWN_EFFECT) for result in results.values()) <= crashes
+    resumed = [
+        request for request in world.model.requests if "interrupted by a restart; go on" in str(request.messages)
+    ]
+    assert bool(resumed) <= bool(crashes)
+
+
+MOMENTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 1.1, 1.2, 1.25, 1.3, 1.35, 1.4, 1.5, 2.0, 5.0)
+steps = Steps()
+STORIES = {
+    story.__name__: story
+    for story in (
+        b1_queue,
+        b1_three_in_the_queue,
+        b2_interrupt,
+        b6_stop,
+        stopped_never_resumes,
+        steered,
+        bursts,
+        compressed,
+        c_redelivered_around_an_interrupt,
+        d8_three_calls,
+    )
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", STORIES)
+def test_story(name: str, seed: int) -> None:
+    """The story ends as it says, and no promise is broken, under several schedules."""
+    run_world(STORIES[name], seed, tools=[steps])
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_story_killed_at_every_boundary(name: str) -> None:
+    """The same, killed at any one boundary between the bot and its world, and started again."""
+    explore_crashes(STORIES[name], tools=[steps])
+
+
+@pytest.mark.parametrize(
+    "moment", [0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 1.1, 1.2, 1.25, 1.3, 1.35, 1.4, 1.5, 2.0, 5.0]
+)
+def test_b4_a_follow_up_at_any_moment(moment: float) -> None:
+    """B4, Q-03 to Q-05: a follow-up before the first byte, within the stream, at its end, during and after the final
+    send: each message has one end, and an answer that was committed is delivered."""
+    for seed in range(4):
+        run_world(follow_up_after(moment), seed)
+
+
+@pytest.mark.parametrize("moment", [0.3, 1.2, 1.3])
+def test_b4_killed_at_every_boundary(moment: float) -> None:
+    """The same, killed anywhere."""
+    explore_crashes(follow_up_after(moment))
