@@ -374,6 +374,29 @@ async def test_the_doctor_tries_everything(tmp_path: Path) -> None:
     assert "9:wrong" not in words and "sk-wrong" not in words
 
 
+async def test_a_configuration_without_accounts_is_a_chat(tmp_path: Path) -> None:
+    """A configuration in its usual place is used without being named; what is wrong with it is told, exit 78."""
+    place = tmp_path / ".config" / "hermes-trio" / "config.toml"
+    place.parent.mkdir(parents=True)
+    place.write_text('data_dir = "data"\n[model]\nkind = "demo"\n')
+    for arguments in ((), ("chat",)):
+        done = await run(tmp_path, *arguments, stdin=b"echo configured\n", env={"XDG_CONFIG_HOME": ""})
+        assert (done.returncode, done.stdout.decode()) == (0, "configured\n"), done.stderr.decode()
+    assert read(place.parent / "data" / "chat" / "state.db").startswith("SQLite")
+    place.write_text("[modle]\n")
+    done = await run(tmp_path, stdin=b"echo x\n", env={"XDG_CONFIG_HOME": ""})
+    assert done.returncode == 78 and 'did you mean "model"' in done.stderr.decode()
+
+
+async def test_a_second_chat_is_refused(tmp_path: Path) -> None:
+    """Two chats at once would share one conversation: the second ends with 69, and says who has it."""
+    async with on_terminal(tmp_path) as chat:
+        await chat.sees(lambda text: text.endswith("›"))
+        second = await run(tmp_path, stdin=b"echo hello\n")
+    assert (second.returncode, second.stdout) == (69, b"")
+    assert f"in use by another process (pid {chat.process.pid}" in second.stderr.decode()
+
+
 async def test_a_console_in_a_configuration(tmp_path: Path) -> None:
     """`run` with a console account answers whoever writes to its standard input, without any access rule."""
     (tmp_path / "c.toml").write_text('data_dir = "data"\n[model]\nkind = "demo"\n[platforms.me]\nkind = "console"\n')

@@ -105,6 +105,19 @@ def test_what_the_user_typed_meanwhile_is_not_drawn_over() -> None:
     assert chat.lines == ["● one", "  two", "  three", "/queue next", "  three and", "  four and five"]
 
 
+def test_nothing_above_what_the_user_typed_is_redrawn() -> None:
+    """When an earlier line changes after the user typed, what stands above stays, and the whole is printed below."""
+    chat = Chat(columns=60)
+    chat.create("m", "one\ntwo")
+    chat.types("hello?")
+    chat.edit("m", "one\ntwo\nthree")
+    chat.edit("m", "ONE\ntwo\nthree")
+    assert chat.lines[:3] == ["● one", "  two", "hello?"]
+    chat.pause()
+    assert chat.lines[:3] == ["● one", "  two", "hello?"]
+    assert chat.lines[-6:] == [WHOLE, "● ONE", "  two", "  three", "", "›"]
+
+
 def test_a_control_message_passes_a_streaming_one() -> None:
     """The streaming one goes on below it."""
     chat = Chat()
