@@ -18,6 +18,9 @@ COMMANDS: Mapping[str, str] = {
     "status": "hermes_trio.commands.status:status",
     "doctor": "hermes_trio.commands.doctor:doctor",
     "demonstration": "hermes_trio.commands.demonstration:demonstration",
+    "doctor": "hermes_trio.commands.doctor:doctor",
+    "send": "hermes_trio.commands.send:send",
+    "deliveries": "hermes_trio.commands.deliveries:deliveries",
     "config": "hermes_trio.commands.config:config",
     "fake": "hermes_trio.commands.fake:fake",
 }

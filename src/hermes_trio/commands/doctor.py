@@ -103,9 +103,7 @@ def _database(path: Path) -> Iterator[Finding]:
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         yield Finding("warning", f"database: others may read it; chmod 600 {path}")
     if waiting:
-        yield Finding(
-            "warning", f"deliveries: {len(waiting)} held or abandoned; see `hermes-trio deliveries list`"
-        )
+        yield Finding("warning", f"deliveries: {len(waiting)} held or abandoned; see `hermes-trio deliveries list`")
 
 
 async def _bot(data_dir: Path) -> Finding:

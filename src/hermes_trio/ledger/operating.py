@@ -5,13 +5,16 @@ Functions of the ledger's own connection. The rule that must not be broken: noth
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 
 from attrs import frozen
+from sqlite_utils import Database
 
 from hermes_trio.ledger import obligations
 from hermes_trio.ledger.executors import Connection
 from hermes_trio.ledger.rows import ObligationRow
+from hermes_trio.ledger.schema import migrations
 from hermes_trio.values import Address
 
 
@@ -64,3 +67,19 @@ def question(con: Connection, address: Address, native_id: str) -> Question:
         (address.account, address.chat, native_id),
     ).fetchone()
     return Question(row["state"], row["ended_at"] is not None, row["content"] or "", row["error"] or "")
+
+
+def damage(con: Connection) -> str:
+    """What is wrong with the database file, from SQLite's own quick check and our schema; empty when nothing is."""
+    try:
+        complaint = str(con.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        complaint = str(error)
+    if complaint != "ok":
+        return f"it is damaged ({complaint}); stop the bot and restore a backup, or recover it with SQLite's .recover"
+    applied = {migration.name for migration in migrations.applied(Database(con, execute_plugins=False))}
+    if newer := sorted(applied - {migration.name for migration in migrations._migrations}):
+        return f"it was written by a newer hermes_trio (it knows {', '.join(newer)}); install that version"
+    if not applied:
+        return "it is the database of another program; point data_dir elsewhere"
+    return ""
