@@ -18,7 +18,6 @@ COMMANDS: Mapping[str, str] = {
     "status": "hermes_trio.commands.status:status",
     "doctor": "hermes_trio.commands.doctor:doctor",
     "demonstration": "hermes_trio.commands.demonstration:demonstration",
-    "doctor": "hermes_trio.commands.doctor:doctor",
     "send": "hermes_trio.commands.send:send",
     "deliveries": "hermes_trio.commands.deliveries:deliveries",
     "config": "hermes_trio.commands.config:config",
