@@ -317,6 +317,8 @@ async def open_runtime(
                 conversations,
                 supervisor.completed,
             )
+            offer = partial(supervisor.offer_menu, REGISTRY.menu(), REGISTRY.spellings)
+            receiving.start_soon(offer, name=f"menu of {account.name}")
             receiving.start_soon(
                 supervisor.run, ingress, partial(courier.trouble, account), name=f"account {account.name}"
             )

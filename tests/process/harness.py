@@ -302,7 +302,8 @@ class BotWorld:
         """Grows with whatever the program does to a screen or asks of the model."""
         changing = ("sendMessage", "editMessageText", "deleteMessage")
         made = sum(map(self.count, changing))
-        return made, len(self.telegram.history), len(self.model.requests)
+        on_screens = sum(entry.message_id is not None for entry in self.telegram.history)
+        return made, on_screens, len(self.model.requests)
 
     # --- the verdict ----------------------------------------------------------------------------------------------
 

@@ -109,6 +109,11 @@ class Registry:
         found = get_close_matches(name, self._by_name, n=1, cutoff=0.5)
         return found[0] if found else None
 
+    @property
+    def spellings(self) -> frozenset[str]:
+        """Every name and alias that is understood."""
+        return frozenset(self._by_name)
+
     def menu(self) -> Mapping[str, str]:
         """Names and summaries for the menu of a platform; what only owners may use is left out."""
         return {command.name: command.summary for command in self.commands if command.who == "everyone"}

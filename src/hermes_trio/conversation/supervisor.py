@@ -6,13 +6,14 @@ one account would take each other's messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 import structlog
 import trio
 
 from hermes_trio.ledger import LedgerClosed
-from hermes_trio.platforms.base import AccountRefused, Disconnected, Platform, Receiver
+from hermes_trio.platforms.base import AccountRefused, Disconnected, OffersMenu, Platform, Receiver
+from hermes_trio.platforms.outcomes import Accepted
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds before an adapter is started again; doubled after each failure without a round trip in between."""
@@ -30,10 +31,33 @@ class Supervisor:
         self._platform = platform
         self._jitter = jitter
         self._pause = FIRST_PAUSE
+        self._reached = trio.Event()
+        """Set by the first round trip."""
 
     def completed(self) -> None:
         """The adapter has completed a round trip: its next failure is a first one."""
         self._pause = FIRST_PAUSE
+        self._reached.set()
+
+    async def offer_menu(self, menu: Mapping[str, str], hidden: Collection[str]) -> None:
+        """Shows the commands, name to summary, where the platform has a menu: once, when it can first be reached.
+
+        hidden: what is understood besides.
+
+        A convenience: it keeps nothing waiting, and a failure is logged and left at that. Cancelled: the menu is what
+        it was, or the new one.
+        """
+        platform = self._platform
+        if not isinstance(platform, OffersMenu):
+            return
+        await self._reached.wait()
+        try:
+            outcome = await platform.set_commands(menu, hidden=hidden)
+        except Exception:  # the supervision border of an adapter: a fault of its own must not end the others
+            log.exception("the menu of commands failed", account=self._name)
+            return
+        if not isinstance(outcome, Accepted):
+            log.warning("the menu of commands was not set", account=self._name, outcome=str(outcome))
 
     async def run(self, receiver: Receiver, failed: Callable[[], None]) -> None:
         """Receives until cancelled. `failed` is called whenever the adapter ended. Raises what the ledger raises."""

@@ -6,7 +6,7 @@ message, never formats an apology. It receives an HTTP client and makes no conne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from attrs import frozen
@@ -148,8 +148,12 @@ class FetchesFiles(Protocol):
 class OffersMenu(Protocol):
     """What a Platform can do besides, where users see a menu of commands."""
 
-    async def set_commands(self, commands: Mapping[str, str]) -> Outcome:
-        """Makes the menu show these commands, name to description, and nothing else. Cancelled: as Unknown."""
+    async def set_commands(self, commands: Mapping[str, str], *, hidden: Collection[str] = ()) -> Outcome:
+        """Makes the menu show these commands, name to description, and nothing else.
+
+        hidden: what the bot understands besides, such as aliases, so that it knows its own commands in a group where
+        others listen too. Cancelled: as Unknown.
+        """
 
 
 class FetchFailed(Exception):

@@ -23,7 +23,7 @@ Sources: Telegram Bot API, "getMe", "getUpdates", "sendMessage", "editMessageTex
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import trio
@@ -204,13 +204,14 @@ class TelegramPlatform:
             parameters["message_thread_id"] = int(address.thread)
         await self._operate("sendChatAction", parameters)
 
-    async def set_commands(self, commands: Mapping[str, str]) -> Outcome:
+    async def set_commands(self, commands: Mapping[str, str], *, hidden: Collection[str] = ()) -> Outcome:
         """Makes the menu behind "/" show these commands (name to description; Bot API, "setMyCommands").
 
-        In groups they are then for this bot also without its name. Names that Telegram does not take (anything but
-        1 to 32 of a-z, 0-9 and _) work as commands and are left out of the menu. Cancelled: it counts as Unknown.
+        In groups they, and those that are hidden, are then for this bot also without its name, and no others. Names
+        that Telegram does not take (anything but 1 to 32 of a-z, 0-9 and _) work as commands and are left out of the
+        menu. Cancelled: it counts as Unknown.
         """
-        self._commands = frozenset(name.lower() for name in commands)
+        self._commands = frozenset(name.lower() for name in (*commands, *hidden))
         menu = [
             {"command": name, "description": description[:256] or name}
             for name, description in commands.items()
