@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rows import ROWS, stranger
 
-from hermes_trio.testing import explore_crashes, run_world
+from hermes_trio.testing import run_world, verify_crashes
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -18,9 +18,9 @@ def test_row(row: str, seed: int) -> None:
 @pytest.mark.parametrize("row", ROWS)
 def test_row_killed_at_every_boundary(row: str) -> None:
     """The same, killed at any one boundary between the bot and its world, and started again."""
-    explore_crashes(ROWS[row])
+    verify_crashes(ROWS[row])
 
 
 def test_a_stranger_leaves_no_trace() -> None:
     """Who is not allowed to speak causes no turn, no row and no message, wherever the bot is killed."""
-    explore_crashes(stranger, config={"access": {"allow": ["telegram:1002"]}})
+    verify_crashes(stranger, config={"access": {"allow": ["telegram:1002"]}})

@@ -12,8 +12,10 @@ See docs/testing.md.
 """
 
 from hermes_trio.testing.checker import Broken, check, check_database, violations
-from hermes_trio.testing.explore import Diverged, Exploration, Verdict, explore_crashes, run_world
+from hermes_trio.testing.explore import Diverged, Exploration, Verdict, explore_crashes, run_world, verify_crashes
+from hermes_trio.testing.faults import Fault, Missed
 from hermes_trio.testing.fence import Crashed, Passed
+from hermes_trio.testing.guards import LeftTheWorld
 from hermes_trio.testing.ledger_rules import Violation
 from hermes_trio.testing.world import Life, Stuck, World, runtime_bot
 
@@ -22,7 +24,10 @@ __all__ = [
     "Crashed",
     "Diverged",
     "Exploration",
+    "Fault",
+    "LeftTheWorld",
     "Life",
+    "Missed",
     "Passed",
     "Stuck",
     "Verdict",
@@ -33,5 +38,6 @@ __all__ = [
     "explore_crashes",
     "run_world",
     "runtime_bot",
+    "verify_crashes",
     "violations",
 ]

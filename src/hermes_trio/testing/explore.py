@@ -7,14 +7,14 @@ else is believed. The rule that must not be broken: up to its crash a run is the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import define, field, frozen
 
 from hermes_trio.testing.fence import Passed
+from hermes_trio.testing.forks import in_fork
 from hermes_trio.testing.world import Scenario, World
-
-MakeWorld = Callable[[Sequence[int]], World]
 
 
 class Diverged(AssertionError):
@@ -56,7 +56,8 @@ class Exploration:
         return "\n".join(lines)
 
     def verify(self) -> None:
-        """Raises AssertionError with the first failure, the table, and a test to paste."""
+        """Raises AssertionError with the first failure, the table, and a test to paste, unless all is well."""
+        __tracebackhide__ = True
         if not self.failures:
             return
         first = self.failures[0]
@@ -83,49 +84,69 @@ def explore_crashes(
     depth: int = 1,
     seed: int = 0,
     points: Callable[[Sequence[int]], Iterable[int]] = lambda numbers: numbers,
+    forked: int = 0,
+    progress: Callable[[int, int], None] = lambda done, of: None,
     **settings: Any,
 ) -> Exploration:
-    """Crashes the scenario at every boundary, with depth 2 at every pair. Raises AssertionError unless all is well.
+    """Crashes the scenario at every boundary, with depth 2 at every pair, and judges each run.
 
-    points: chooses among the numbers of boundaries, to explore a part. settings: those of World.
+    points: chooses among the numbers of boundaries, to explore a part. forked: so many of the runs are made again in
+    processes of their own and must end alike. progress: is told of the boundaries of the reference that are done.
+    settings: those of World. Call `verify` of the result to fail. Raises what the reference raises, and Diverged.
     """
-    reference = run_world(scenario, seed, **settings)
-    again = run_world(scenario, seed, **settings)
-    if reference.boundaries.trace != again.boundaries.trace:
-        raise Diverged(_difference(reference.boundaries.trace, again.boundaries.trace))
-    found = Exploration(reference.boundaries.trace, seed=seed)
-    for verdict in _crashes(scenario, seed, (), len(reference.boundaries.trace), depth, points, settings):
-        found.verdicts.append(verdict)
+    reference = run_world(scenario, seed, **settings).boundaries.trace
+    _same(reference, run_world(scenario, seed, **settings).boundaries.trace)
+    found = Exploration(reference, seed=seed)
+    chosen = list(points(range(1, len(reference) + 1)))
+    for done, number in enumerate(chosen, 1):
+        found.verdicts.extend(_crashes(scenario, seed, (number,), depth, points, settings))
+        progress(done, len(chosen))
+    for verdict in found.verdicts[:: max(1, len(found.verdicts) // forked)][:forked] if forked else ():
+        other = in_fork(partial(_play, scenario, seed, verdict.crash_at, settings))[0]
+        if other != verdict:
+            raise Diverged(f"in a process of its own {verdict.crash_at} ends otherwise:\n{verdict}\n{other}")
+    return found
+
+
+def verify_crashes(scenario: Scenario, **options: Any) -> Exploration:
+    """`explore_crashes`, which fails with the table and a test to paste unless every promise was kept."""
+    __tracebackhide__ = True
+    found = explore_crashes(scenario, **options)
     found.verify()
     return found
+
+
+def _play(scenario: Scenario, seed: int, crash_at: tuple[int, ...], settings: dict[str, Any]) -> tuple[Verdict, int]:
+    """What became of one run, and how many boundaries it had."""
+    world = World(seed, crash_at=crash_at, **settings)
+    problem = ""
+    try:
+        world.run(scenario)
+    except Exception as error:  # noqa: BLE001 -- whatever a run says, the exploration goes on and tells it at the end
+        problem = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+    labels = tuple(str(passed) for passed in world.boundaries.crashes)
+    return Verdict(crash_at, labels, problem), len(world.boundaries.trace)
 
 
 def _crashes(
     scenario: Scenario,
     seed: int,
-    before: tuple[int, ...],
-    length: int,
+    crash_at: tuple[int, ...],
     depth: int,
     points: Callable[[Sequence[int]], Iterable[int]],
     settings: dict[str, Any],
 ) -> Iterator[Verdict]:
-    start = before[-1] + 1 if before else 1
-    for number in points(range(start, length + 1)):
-        crash_at = (*before, number)
-        world = World(seed, crash_at=crash_at, **settings)
-        problem = ""
-        try:
-            world.run(scenario)
-        except Exception as error:  # noqa: BLE001 -- whatever a run says, the exploration goes on and tells it at the end
-            problem = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
-        labels = tuple(f"#{passed.number} {passed.label} ({passed.occurrence})" for passed in world.boundaries.crashes)
-        yield Verdict(crash_at, labels, problem)
-        if depth > 1:
-            yield from _crashes(scenario, seed, crash_at, len(world.boundaries.trace), depth - 1, points, settings)
+    verdict, length = _play(scenario, seed, crash_at, settings)
+    yield verdict
+    if depth > 1:
+        for number in points(range(crash_at[-1] + 1, length + 1)):
+            yield from _crashes(scenario, seed, (*crash_at, number), depth - 1, points, settings)
 
 
-def _difference(one: list[Passed], other: list[Passed]) -> str:
+def _same(one: list[Passed], other: list[Passed]) -> None:
+    if one == other:
+        return
     for left, right in zip(one, other, strict=False):
         if left != right:
-            return f"two runs with the same seed differ: {left} at {left.time}, {right} at {right.time}"
-    return f"two runs with the same seed differ: {len(one)} and {len(other)} boundaries"
+            raise Diverged(f"two runs with the same seed differ: {left} at {left.time}, {right} at {right.time}")
+    raise Diverged(f"two runs with the same seed differ: {len(one)} and {len(other)} boundaries")

@@ -8,6 +8,7 @@ outlives its owner. The rule that must not be broken: a guard changes nothing in
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import traceback
 import weakref
@@ -22,7 +23,6 @@ FORBIDDEN = {
     "socket.connect": "opens a real connection",
     "socket.bind": "opens a real port",
     "socket.getaddrinfo": "asks a real name server",
-    "_thread.start_new_thread": "starts a real thread",
     "subprocess.Popen": "starts a real process",
     "os.fork": "forks the process",
 }
@@ -62,6 +62,10 @@ def _real_sleep(seconds: float) -> NoReturn:
     _refuse(f"sleeps {seconds:g} s of real time")
 
 
+def _new_thread(thread: threading.Thread) -> NoReturn:
+    _refuse("starts a real thread")
+
+
 async def _real_thread(*arguments: object, **options: object) -> NoReturn:
     _refuse("works in a real thread")
 
@@ -76,15 +80,16 @@ def inside_the_world() -> Iterator[None]:
     if not _hooked:
         sys.addaudithook(_audit)
         _hooked = True
-    kept = (time.sleep, trio.to_thread.run_sync)
+    kept = (time.sleep, trio.to_thread.run_sync, threading.Thread.start)
     time.sleep, trio.to_thread.run_sync = _real_sleep, _real_thread  # type: ignore[assignment]  # both always raise
+    threading.Thread.start = _new_thread  # type: ignore[method-assign]  # put back below
     _watching.clear()
     _depth += 1
     try:
         yield
     finally:
         _depth -= 1
-        time.sleep, trio.to_thread.run_sync = kept
+        time.sleep, trio.to_thread.run_sync, threading.Thread.start = kept  # type: ignore[method-assign]
     if _watching:
         raise LeftTheWorld(_watching[0])
 

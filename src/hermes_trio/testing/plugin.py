@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from hermes_trio.testing.explore import explore_crashes
+from hermes_trio.testing.explore import verify_crashes
 from hermes_trio.testing.world import World
 
 MARK = "world"
@@ -95,4 +95,4 @@ def _play(
     for chosen in range(seeds) if seed is None else [seed]:
         World(chosen, crash_at=points, **settings).run(scenario)
         if crashes and not crash_at:
-            explore_crashes(scenario, depth=crashes, seed=chosen, **settings)
+            verify_crashes(scenario, depth=crashes, seed=chosen, **settings)

@@ -23,6 +23,7 @@ from hermes_fakes.faults import Call
 from hermes_trio.config import Config
 from hermes_trio.ledger import inbox, obligations
 from hermes_trio.runtime import Ports, open_runtime
+from hermes_trio.testing.amnesia import amnesia_of
 from hermes_trio.testing.checker import check
 from hermes_trio.testing.disk import Disk
 from hermes_trio.testing.faults import Fault, Injected, Missed, names_of
@@ -129,6 +130,7 @@ class World:
         self.errors: list[tuple[float, str]] = []
         """What the bot logged as an error, with trio's time."""
         self._tools = tools
+        self._amnesia = amnesia_of([bot, *(type(tool) for tool in tools or ())])
         self._bot = bot
         self._chance = random.Random(f"chance {seed}")
         self._wire = random.Random(f"wire {seed}")
@@ -306,6 +308,7 @@ class World:
                 self.alive = incarnation = Incarnation(self.lives)
                 corpses.start_soon(self._live, incarnation, name=f"life {incarnation.number}")
                 await incarnation.ended.wait()
+                self._amnesia.strike()
                 self.alive = None
                 self._notify()
                 await trio.sleep(RESTART_DELAY)
@@ -353,6 +356,7 @@ class World:
 
     def _run(self, scenario: Scenario) -> None:
         __tracebackhide__ = True
+        self._amnesia.strike()
         guard, generators = StallGuard(), GeneratorGuard()
         try:
             with inside_the_world(), kept_errors(self.errors):
