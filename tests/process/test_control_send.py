@@ -235,15 +235,15 @@ async def test_doctor_names_what_is_wrong() -> None:
         world.model.says("hello")
         well = await command(world, "doctor")
         assert well.code == 0, well
-        assert "account telegram: guarantee editable: an uncertain message costs at most one stray" in well.out
-        assert "PROBLEM" not in well.out
+        assert "; editable: an uncertain message costs at most one stray empty placeholder" in well.out
+        assert "WRONG" not in well.out
         assert f"bot: process {world.bot.process.pid} runs" in well.out
         await world.bot.terminate()
         text = world.config.read_text()
         world.config.write_text(text.replace(world.telegram.token, "1:wrong").replace("sk-secret", "sk-wrong"))
         ill = await command(world, "doctor")
         assert ill.code == 1
-        problems = [line for line in ill.out.splitlines() if line.startswith("PROBLEM")]
+        problems = [line for line in ill.out.splitlines() if line.startswith("WRONG")]
         assert [line.split()[1] for line in problems] == ["model", "account"]
         assert "sk-wrong" not in ill.out
         assert "1:wrong" not in ill.out
@@ -258,5 +258,5 @@ async def test_doctor_finds_a_damaged_database() -> None:
         world.model.says("hello")
         ran = await command(world, "doctor")
         assert ran.code == 1
-        assert "PROBLEM: database: " in ran.out
+        assert "WRONG: database: " in ran.out
         assert (data / "state.db").read_bytes().startswith(b"this is no database")

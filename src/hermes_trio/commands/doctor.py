@@ -1,6 +1,6 @@
 """`hermes-trio doctor`: whether everything that a bot stands on works, and what it can promise on each account.
 
-Each finding is one line that begins with ok, warning or PROBLEM; a problem comes with what to do. The rule that must
+Each finding is one line that begins with ok, note or WRONG; what is wrong comes with what to do. The rule that must
 not be broken: it changes nothing, and may be run beside a running bot.
 """
 
@@ -39,7 +39,7 @@ class Finding:
     """One thing that was looked at."""
 
     level: str
-    """ok, warning or PROBLEM."""
+    """ok, note (worth knowing, nothing is broken) or WRONG."""
     text: str
 
 
@@ -65,7 +65,7 @@ async def _tell(found: LoadedConfig) -> int:
     problems = 0
     async for finding in findings(found):
         click.echo(f"{finding.level}: {finding.text}")
-        problems += finding.level == "PROBLEM"
+        problems += finding.level == "WRONG"
     return problems
 
 
@@ -74,7 +74,7 @@ async def findings(found: LoadedConfig) -> AsyncIterator[Finding]:
     config = found.config
     yield Finding("ok", f"configuration: {found.path}")
     for warning in found.warnings:
-        yield Finding("warning", f"configuration: {warning}")
+        yield Finding("note", f"configuration: {warning}")
     for finding in _database(config.data_dir / FILE_NAME):
         yield finding
     yield await _bot(config.data_dir)
@@ -89,7 +89,7 @@ def _database(path: Path) -> Iterator[Finding]:
     try:
         connection = connect_readonly(path)
     except LedgerUnusable as error:
-        yield Finding("PROBLEM", f"database: {error}")
+        yield Finding("WRONG", f"database: {error}")
         return
     try:
         complaint = damage(connection)
@@ -97,13 +97,13 @@ def _database(path: Path) -> Iterator[Finding]:
     finally:
         connection.close()
     if complaint:
-        yield Finding("PROBLEM", f"database: {path}: {complaint}")
+        yield Finding("WRONG", f"database: {path}: {complaint}")
         return
     yield Finding("ok", f"database: {path}")
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        yield Finding("warning", f"database: others may read it; chmod 600 {path}")
+        yield Finding("note", f"database: others may read it; chmod 600 {path}")
     if waiting:
-        yield Finding("warning", f"deliveries: {len(waiting)} held or abandoned; see `hermes-trio deliveries list`")
+        yield Finding("note", f"deliveries: {len(waiting)} held or abandoned; see `hermes-trio deliveries list`")
 
 
 async def _bot(data_dir: Path) -> Finding:
@@ -113,21 +113,21 @@ async def _bot(data_dir: Path) -> Finding:
         except NoBot:
             return Finding("ok", "bot: does not run now")
         except (ConnectionLost, RequestRefused) as error:
-            return Finding("warning", f"bot: {error}")
+            return Finding("note", f"bot: {error}")
         if not status["writes"]:
-            return Finding("PROBLEM", f"bot: process {status['pid']} cannot write its database; is the disk full?")
+            return Finding("WRONG", f"bot: process {status['pid']} cannot write its database; is the disk full?")
         down = [name for name, account in status["accounts"].items() if not account["up"]]
         if down:
-            return Finding("warning", f"bot: process {status['pid']} runs, but has no connection to {', '.join(down)}")
+            return Finding("note", f"bot: process {status['pid']} runs, but has no connection to {', '.join(down)}")
         return Finding("ok", f"bot: process {status['pid']} runs, and all its accounts are connected")
-    return Finding("PROBLEM", f"bot: it does not answer on its control socket within {PATIENCE:g} s")
+    return Finding("WRONG", f"bot: it does not answer on its control socket within {PATIENCE:g} s")
 
 
 async def _outside(config: Config) -> list[Finding]:
     async with open_http_client() as client:
         return [
             *[await _model(config, index, client) for index in range(1 + len(config.model.fallback))],
-            *[each for name in config.platforms for each in await _account(config, name, client)],
+            *[await _account(config, name, client) for name in config.platforms],
         ]
 
 
@@ -137,19 +137,19 @@ async def _model(config: Config, index: int, client: HttpClient) -> Finding:
     try:
         await probe_model(model)
     except ProbeFailed as error:
-        return Finding("PROBLEM", f"model {model.name}: {error}")
-    return Finding("ok", f"model {model.name}: answers")
+        return Finding("WRONG", f"model {model.name}: {error}")
+    return Finding("ok", f"model {model.name} answers")
 
 
-async def _account(config: Config, name: str, client: HttpClient) -> list[Finding]:
+async def _account(config: Config, name: str, client: HttpClient) -> Finding:
+    """What the account is and what it guarantees; a wrong token does not change the guarantee."""
     table = config.platforms[name]
-    platform = platform_of(name, table, client, config.delivery.settle, lambda: "doctor")
-    guarantee = platform.capabilities.guarantee
-    promise = Finding("ok", f"account {name}: guarantee {guarantee}: {COSTS[guarantee]}")
+    guarantee = platform_of(name, table, client, config.delivery.settle, lambda: "doctor").capabilities.guarantee
+    promise = f"{guarantee}: {COSTS[guarantee]}"
     if not isinstance(table, TelegramConfig):
-        return [promise]
+        return Finding("ok", f"account {name}; {promise}")
     try:
         bot = await probe_telegram(client, table.base_url, table.token)
     except ProbeFailed as error:
-        return [Finding("PROBLEM", f"account {name}: {error}"), promise]
-    return [Finding("ok", f"account {name}: is @{bot.username}"), promise]
+        return Finding("WRONG", f"account {name}: {error}; {promise}")
+    return Finding("ok", f"account {name} is @{bot.username}; {promise}")
