@@ -187,9 +187,9 @@ class Conversation(RuleBasedStateMachine):
         self.desk.shows(begun, text)
 
     @precondition(lambda self: self._runs() is not None)
-    @rule(steps=st.integers(0, 4), take=st.booleans())
-    def a_turn_uses_tools(self, steps: int, take: bool) -> None:
-        """Two calls, cut off anywhere; what was said meanwhile is read behind them."""
+    @rule(steps=st.integers(0, 4))
+    def a_turn_uses_tools(self, steps: int) -> None:
+        """Two calls, cut off anywhere."""
         begun = self._runs()
         assert begun is not None
         desk, open_before = self.desk, self._unfinished(begun)
@@ -205,8 +205,21 @@ class Conversation(RuleBasedStateMachine):
                 desk.finished(begun, call)
             if steps < 4:
                 break
-        if take and not self._unfinished(begun):
-            desk.steers(begun)
+
+    @precondition(lambda self: self._runs() is not None)
+    @rule()
+    def a_turn_listens(self) -> None:
+        """What was said to this turn since it last looked enters it, in order; nothing else does."""
+        begun, desk = self._runs(), self.desk
+        assert begun is not None
+        if self._unfinished(begun):
+            return
+        before = desk.con.execute(
+            "SELECT id FROM inbox WHERE state = 'queued' AND kind = 'steer' AND turn = ?", (begun.turn.id,)
+        ).fetchall()
+        taken = desk.steers(begun)
+        assert len(taken) == len(before)
+        assert all(inbox.get(desk.con, row["id"]).state == "consumed" for row in before)
 
     def _unfinished(self, begun: Begun) -> list[str]:
         """Calls that never started; a call in flight is finished first."""
