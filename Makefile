@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 JOBS ?= 2
 RULES := tests/unit/test_layering.py tests/unit/test_exports.py tests/unit/test_style.py
-SUITES := $(wildcard tests/unit tests/lab tests/process)
+SUITES := $(wildcard tests/unit tests/lab tests/conformance tests/process)
 
 .PHONY: run test check bench soak fmt docs
 
