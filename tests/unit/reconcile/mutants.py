@@ -114,13 +114,6 @@ MISTAKES = {
     "a preview that is the final text is not confirmed": Mistake(
         "if post.shown == target.body.fingerprint and not post.loose:", "if False:"
     ),
-    "a preview under a late edit is confirmed": Mistake(
-        "target.body.fingerprint and not post.loose:", "target.body.fingerprint:"
-    ),
-    "a final edit is skipped when nothing changed": Mistake(
-        "return post.shown != target.body.fingerprint or post.confirmed != ordinal",
-        "return post.shown != target.body.fingerprint",
-    ),
     "a preview is confirmed": Mistake("said_final = view.final and _is", "said_final = _is"),
     "whatever is accepted is confirmed": Mistake(" and body == body_of(view, ordinal, wire)\n", "\n"),
     "loose edits are kept when they have settled": Mistake(
@@ -260,8 +253,6 @@ RARE = frozenset(
         "a restart does not begin the settle time anew",
         "an unknown edit shows what it showed",
         "the withdrawn note is not said again",
-        "a preview under a late edit is confirmed",
-        "a final edit is skipped when nothing changed",
         "withdrawn although it could not be",
         "a split of what was revised",
         "a revised text is still too long",
