@@ -14,8 +14,10 @@ recovers. `Runtime.drain` is the polite end.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -30,7 +32,7 @@ from attrs import evolve, field, frozen
 from hermes_trio.access import Access
 from hermes_trio.agent import Agent
 from hermes_trio.clock import Clock, Ids, SystemClock, random_id
-from hermes_trio.config import Config, ConsoleConfig, ModelConfig, PlatformConfig, TelegramConfig
+from hermes_trio.config import Config, ConsoleConfig, LogConfig, ModelConfig, PlatformConfig, TelegramConfig
 from hermes_trio.control.asking import Asker
 from hermes_trio.control.desk import Desk
 from hermes_trio.control.protocol import SOCKET_NAME
@@ -266,6 +268,7 @@ async def open_runtime(
     """
     ports = ports or Ports()
     config = _owned_consoles(config)
+    _keep_off_stdout(config.log)
     async with (
         open_http_client(ports.network, connections=MODEL_CONNECTIONS) as model_client,
         _open_delivering(config, ports, platforms or {}) as delivering,
@@ -344,6 +347,15 @@ async def _hold_nursery(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:
     async with trio.open_nursery() as nursery:
         task_status.started(nursery)
         await trio.sleep_forever()
+
+
+def _keep_off_stdout(table: LogConfig) -> None:
+    """A program that has not configured structlog gets our log on standard error; its own output stays its own."""
+    if not structlog.is_configured():
+        structlog.configure(
+            wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[table.level.upper()]),
+            logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # looked up anew for each line
+        )
 
 
 def _owned_consoles(config: Config) -> Config:
