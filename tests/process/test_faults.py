@@ -223,6 +223,7 @@ async def test_a16_late_preview_lands_on_the_final() -> None:
         await world.wait_shown(FOOTER)
         await world.wait(world.telegram, lambda: FOOTER not in world.shown())
         await finish(world)
+        assert world.count("editMessageText") <= 6, "it was said again before the settle time"
 
 
 @pytest.mark.parametrize(
