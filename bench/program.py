@@ -148,8 +148,8 @@ async def _crowd() -> tuple[float, float, float]:
 
 
 async def _until(condition: Callable[[], bool], look: float = LOOK) -> None:
-    while not condition():
-        await trio.sleep(look)  # the condition costs more than the changes that could wake it
+    while not condition():  # noqa: ASYNC110  # the condition costs more than the changes that could wake it
+        await trio.sleep(look)
 
 
 def measure() -> Iterator[Measurement]:
