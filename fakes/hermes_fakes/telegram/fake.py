@@ -151,6 +151,15 @@ class TelegramFake(Server[TelegramCall]):
         return self._store.history
 
     @property
+    def limits(self) -> Limits | None:
+        """The rate limits; None: there are none. May be changed at any time."""
+        return self._store.meter.limits
+
+    @limits.setter
+    def limits(self, limits: Limits | None) -> None:
+        self._store.meter.limits = limits
+
+    @property
     def violations(self) -> list[Violation]:
         """The requests that the rate limits refused."""
         return self._store.meter.violations

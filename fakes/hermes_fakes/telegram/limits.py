@@ -55,9 +55,16 @@ class Meter:
         if banned <= now + limits.slack and self._fits(limits, now, chat_id, message_id):
             return None
         self._banned[chat_id] = max(banned, now) + limits.ban
-        wait = self._banned[chat_id] - now
+        wait = max(self._banned[chat_id], self._fits_at(limits, chat_id, message_id)) - now
         self.violations.append(Violation(now, method, chat_id, text, wait))
         return wait
+
+    def _fits_at(self, limits: Limits, chat_id: int, message_id: int | None) -> float:
+        """When the request would be within the limits, bans aside: what the platform says is never too short."""
+        if message_id is not None:
+            return self._edits.get((chat_id, message_id), float("-inf")) + limits.edit_interval
+        sends = self._sends.get(chat_id, ())
+        return sends[0] + 60 if len(sends) >= limits.messages_per_minute else float("-inf")
 
     def _fits(self, limits: Limits, now: float, chat_id: int, message_id: int | None) -> bool:
         if message_id is not None:
