@@ -9,7 +9,7 @@ import pytest
 
 from hermes_fakes.faults import ErrorBefore
 from hermes_trio.conversation.images import MAX_IMAGE_BYTES, MAX_IMAGES, UNSEEN
-from hermes_trio.testing import World, explore_crashes, run_world
+from hermes_trio.testing import World, verify_crashes, run_world
 
 SEES = {"model": {"images": True}}
 JPEG, PNG = b"\xff\xd8\xffpixels", b"\x89PNG\r\n\x1a\nmore pixels"
@@ -52,7 +52,7 @@ def test_a_photo_is_shown_to_the_model() -> None:
 
 def test_a_photo_survives_a_kill_anywhere() -> None:
     """A turn that a restart resumes fetches its photo again: what the model is shown never depends on a crash."""
-    explore_crashes(a_photo, config=SEES)
+    verify_crashes(a_photo, config=SEES)
 
 
 def test_a_later_turn_has_words_instead() -> None:
