@@ -35,6 +35,7 @@ from hermes_trio.clock import Clock, Ids, SystemClock, random_id
 from hermes_trio.config import Config, ConsoleConfig, LogConfig, ModelConfig, PlatformConfig, TelegramConfig
 from hermes_trio.control.asking import Asker
 from hermes_trio.control.desk import Desk
+from hermes_trio.control.life import LifeOnly
 from hermes_trio.control.protocol import SOCKET_NAME
 from hermes_trio.control.server import serve_control
 from hermes_trio.conversation import notices
@@ -77,6 +78,8 @@ from hermes_trio.tools.terminal import TerminalTool
 from hermes_trio.values import Address
 
 LOCK_NAME = "state.db.lock"
+LONG_DELIVERY = 1.0
+"""Seconds after which a command that delivers without a bot connects to the account, to see whether it lives."""
 MODEL_CONNECTIONS = 4096
 """Model streams at a time, over a client of their own, so that they never keep a chat from a connection. Each open turn
 needs one, and one that gets none fails; so the limit is far above what a machine can serve."""
@@ -243,10 +246,14 @@ async def _open_delivering(
 async def open_desk(config: Config, only: Address, *, ports: Ports | None = None) -> AsyncIterator[Desk]:
     """Delivers to one address while the block runs, and does nothing else: for a command that found no bot running.
 
-    Nothing is received and no turn runs. Leaving the block lets a request in flight end. Raises LedgerLocked and
+    No message is accepted and no turn runs. Leaving the block lets a request in flight end. Raises LedgerLocked and
     LedgerUnusable.
     """
-    async with _open_delivering(config, ports or Ports(), {}, only=only) as delivering:
+    ports = ports or Ports()
+    async with _open_delivering(config, ports, {}, only=only) as delivering:
+        account = delivering.desk.accounts.get(only.account)
+        if account is not None:
+            delivering.nursery.start_soon(_listen_for_life, delivering, account, ports.chance)
         yield delivering.desk
         await delivering.courier.close()
 
@@ -340,6 +347,14 @@ def _status(delivering: _Delivering) -> Mapping[str, Any]:
             for name, account in delivering.desk.accounts.items()
         },
     }
+
+
+async def _listen_for_life(delivering: _Delivering, account: Account, chance: Callable[[], float]) -> None:
+    """Connects to the account when a delivery takes long: it may wait for a sign of life."""
+    await trio.sleep(LONG_DELIVERY)
+    supervisor = Supervisor(account.name, account.platform, chance)
+    receiver = LifeOnly(delivering.ledger, delivering.courier, account, supervisor.completed)
+    await supervisor.run(receiver, partial(delivering.courier.trouble, account))
 
 
 async def _hold_nursery(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:

@@ -25,6 +25,7 @@ import trio
 from attrs import asdict
 
 from hermes_trio.delivery.operating import Delivery, RequestRefused
+from hermes_trio.text.repair import repair
 
 SOCKET_NAME = "control.sock"
 VERSION = 1
@@ -32,6 +33,8 @@ LONGEST_LINE = 1 << 20
 """Bytes of one line; a longer one is refused, and the connection closed."""
 LONGEST_WAIT = 3600.0
 """Seconds that one request may wait."""
+LARGEST = 1 << 53
+"""The largest whole number that is taken for a number of seconds."""
 LONGEST_PATH = 100
 """Bytes of a socket's path that every system takes (Linux takes 107)."""
 
@@ -83,11 +86,11 @@ def field_of(message: Object, name: str, kind: type, default: Any = None, *, req
         if required:
             raise RequestRefused(f"{name} is missing")
         return default
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) < LARGEST:
         value = float(value)
     if type(value) is not kind:
         raise RequestRefused(f"{name} must be of the type {kind.__name__}")
-    return value
+    return repair(value) if isinstance(value, str) else value
 
 
 def to_object(delivery: Delivery) -> Object:

@@ -63,6 +63,10 @@ async def _serve_one(desk: Desk, status: Status, limit: trio.CapacityLimiter, st
             await _converse(desk, status, Lines(stream))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             log.debug("a control connection broke off")
+        except LedgerClosed:
+            raise
+        except Exception:  # the supervision border of a connection: what it asked must not end the bot
+            log.exception("a control request failed")
         finally:
             limit.release()
 
