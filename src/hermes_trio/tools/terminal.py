@@ -6,6 +6,7 @@ A process that leaves the group on purpose (setsid) is beyond reach.
 
 from __future__ import annotations
 
+import codecs
 import os
 import signal
 import subprocess
@@ -83,11 +84,13 @@ class TerminalTool:
 async def _follow(process: trio.Process, output: _Output, context: ToolContext) -> None:
     """Reads the output to its end; cancelled, it ends the process group."""
     assert process.stdout is not None
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     try:
         async with process.stdout:
             async for piece in process.stdout:
-                output.add(piece.decode(errors="replace"))
+                output.add(decoder.decode(piece))
                 context.progress(output.latest())
+        output.add(decoder.decode(b"", final=True))
         await process.wait()
     finally:
         await _end_group(process)
@@ -132,8 +135,10 @@ class _Output:
             self._dropped += len(piece)
 
     def text(self) -> str:
-        left_out = f"\n[{self._dropped} characters left out]\n" if self._dropped else ""
-        return f"{self._head}{left_out}{''.join(self._tail)}".rstrip()
+        tail = "".join(self._tail)
+        dropped = self._dropped + max(0, len(tail) - TAIL)
+        left_out = f"\n[{dropped} characters left out]\n" if dropped else ""
+        return f"{self._head}{left_out}{tail[-TAIL:]}".rstrip()
 
     def latest(self) -> str:
         """The last lines, for the preview."""
