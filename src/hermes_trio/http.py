@@ -236,11 +236,15 @@ _SENDING: ContextVar[bool] = ContextVar("hermes_trio.http.sending", default=Fals
 
 
 def _not_ours(record: logging.LogRecord) -> bool:
-    """Keeps httpx's line about each request of ours out of every log; other users of httpx keep theirs."""
+    """Keeps what the libraries say of a request of ours out of every log; others who use them keep theirs.
+
+    httpx tells the address of each, and httpcore, at DEBUG, the headers of its answer: a redirect repeats the address.
+    """
     return not _SENDING.get()
 
 
-logging.getLogger("httpx").addFilter(_not_ours)
+for _name in ("httpx", "httpcore.connection", "httpcore.http11"):
+    logging.getLogger(_name).addFilter(_not_ours)
 
 
 class _Transport(httpx.AsyncBaseTransport):

@@ -10,7 +10,7 @@ from stories import CREATE, EDIT, answer, ask, foot, read, words
 
 from hermes_fakes.faults import ErrorBefore
 from hermes_fakes.telegram import Limits
-from hermes_trio.testing import World, verify_crashes, run_world
+from hermes_trio.testing import World, run_world, verify_crashes
 from hermes_trio.testing.faults import Fault
 
 LONG = 8100

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_fakes.faults import ErrorBefore
 from hermes_trio.conversation.images import MAX_IMAGE_BYTES, MAX_IMAGES, UNSEEN
-from hermes_trio.testing import World, verify_crashes, run_world
+from hermes_trio.testing import World, run_world, verify_crashes
 
 SEES = {"model": {"images": True}}
 JPEG, PNG = b"\xff\xd8\xffpixels", b"\x89PNG\r\n\x1a\nmore pixels"

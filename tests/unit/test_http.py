@@ -170,7 +170,7 @@ async def test_a_compressed_answer_is_handed_over_as_it_came() -> None:
     "serve",
     [
         pytest.param(always(json_reply({})), id="answered"),
-        pytest.param(always(Reply(302, b"", (("location", "/"),))), id="redirected"),
+        pytest.param(always(Reply(302, b"", (("location", f"https://api.example/{SECRET}"),))), id="redirected"),
         pytest.param(always(Hangup()), id="closed"),
         pytest.param(raw(b"garbage\r\n\r\n"), id="garbage"),
         pytest.param(None, id="unreachable"),
@@ -187,7 +187,6 @@ async def test_no_log_at_any_level_sees_the_token(serve: Serve | None, caplog: p
                     await answer.read(1000)
             except (NothingLeft, Uncertain):
                 pass
-    assert caplog.records
     assert "httpx" not in {record.name for record in caplog.records}
     assert not [record for record in caplog.records if SECRET in f"{record.getMessage()} {record.__dict__}"]
 

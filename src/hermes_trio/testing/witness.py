@@ -79,6 +79,9 @@ class Witness:
     def _posts(self, args: dict[str, Any]) -> list[Any]:
         address = Address(self._account, str(args.get("chat_id")))
         threads = {address, Address(self._account, address.chat, str(args.get("message_thread_id", "")))}
+        if "message_id" in args and int(address.chat) < 0:  # an edit names no topic
+            own = [row for row in Rows(self._connection).obligations if row["chat_id"] == address.chat]
+            threads = {Address(self._account, address.chat, row["thread_id"]) for row in own}
         return [
             post
             for place in threads
