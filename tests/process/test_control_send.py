@@ -14,6 +14,7 @@ from attrs import frozen
 
 from hermes_fakes.faults import AckLost
 
+from .answers import answer
 from .harness import BotWorld, open_bot_world
 
 
@@ -104,6 +105,39 @@ async def test_send_survives_kill_9() -> None:
         await world.wait_quiet()
         # The bot cannot know that the first copy never left, so the second one is marked, and it is the only one.
         assert seen(world) == ["[may be a duplicate] precious"]
+
+
+async def test_the_command_itself_is_killed() -> None:
+    """Killed while it delivers by itself, the same command again finishes it; a second copy would be marked."""
+    for stage, expected in (("?", ["[may be a duplicate] x"]), ("~", ["x", "[may be a duplicate] x"]), ("!", ["x"])):
+        async with open_bot_world() as world:
+            place = address(world)
+            point = world.kill_at(stage, "sendMessage")
+            await world.launch("send", place, "x", "--key", "k", "--config", str(world.config))
+            await world.wait_death(point)
+            assert (await command(world, "send", place, "x", "--key", "k")).code == 0
+            # After the answer it may or may not have been stored before the death.
+            assert seen(world) in (expected, ["x", "[may be a duplicate] x"])
+
+
+async def test_send_without_a_bot_leaves_the_rest_alone() -> None:
+    """A turn that a kill interrupted is the bot's: the command touches nobody else's screen and asks no model."""
+    async with open_bot_world() as world:
+        await world.start()
+        go_on = trio.Event()
+        world.model.when("A-1").says(answer("A-1")[:200]).holds(go_on).says(answer("A-1")[200:])
+        world.asks("please A-1")
+        await world.wait_shown("Bold words")
+        await world.kill()
+        before, asked = seen(world), len(world.model.requests)
+        ran = await command(world, "send", address(world, "bob"), "to bob", "--key", "k")
+        assert (ran.code, seen(world, "bob")) == (0, ["to bob"])
+        assert (seen(world), len(world.model.requests)) == (before, asked)
+        go_on.set()
+        await world.start()
+        await world.wait_settled()
+        assert seen(world, "bob") == ["to bob"]
+        assert "<</A-1>>" in "".join(seen(world))
 
 
 async def test_the_socket_of_a_dead_bot_is_replaced() -> None:
