@@ -6,6 +6,7 @@ from argparse import Namespace
 
 import click
 import trio
+
 from hermes_fakes.__main__ import run
 from hermes_fakes.telegram import DEFAULT_TOKEN
 

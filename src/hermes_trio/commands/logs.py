@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TextIO
+from contextlib import suppress
+from typing import TextIO, cast
 
 import structlog
 
 from hermes_trio.config import LogConfig
+
+
+class _Enduring:
+    """A stream that never fails: a full disk behind it, or a reader that has gone, must not end the bot."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Writes what can be written; the rest is lost."""
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Likewise."""
+        with suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 def configure_logs(config: LogConfig, stream: TextIO | None = None) -> None:
@@ -24,6 +43,6 @@ def configure_logs(config: LogConfig, stream: TextIO | None = None) -> None:
             structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=stream.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[config.level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Enduring(stream))),
         cache_logger_on_first_use=True,
     )

@@ -19,6 +19,7 @@ import trio
 from hermes_trio.control.desk import Desk
 from hermes_trio.control.protocol import LONGEST_WAIT, Lines, Object, bind, field_of, to_object
 from hermes_trio.delivery.operating import Delivery, RequestRefused
+from hermes_trio.ledger import LedgerClosed
 
 MOST_CONNECTIONS = 64
 """Connections at a time; more are closed at once."""

@@ -174,7 +174,8 @@ class _Actor:
             case None:
                 return False
             case Gathering(until):
-                with trio.move_on_after(until - conversations._clock.now()):
+                self.woken = trio.Event()  # what has arrived so far is in the rows that were just read
+                with trio.move_on_after(max(0.0, until - conversations._clock.now())):
                     await self.woken.wait()
             case Compress():
                 await runner.compress(begun)

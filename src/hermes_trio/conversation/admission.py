@@ -131,6 +131,8 @@ class _Admission:
     def _message(self, inbound: Inbound, arrival: Arrival, kind: str) -> None:
         inbound, head = self._joined(inbound)
         running = turns.running(self.con, inbound.address)
+        if head is not None and inbound.text and not _is_open(head, running):
+            head = None  # words behind a turn that is over would never be answered by it
         decision = decide(self._situation(inbound, running), Arrival.PART if head else arrival, self._busy(inbound))
         match decision:
             case Decision.INTERRUPT:
@@ -212,6 +214,11 @@ class _Admission:
 def _head(row: InboxRow | None) -> InboxRow | None:
     """A part that later ones can share a turn with: it waits for one, or has one."""
     return row if row is not None and (row.state == "queued" or row.turn is not None) else None
+
+
+def _is_open(head: InboxRow, running: TurnRow | None) -> bool:
+    """Whether the turn of an earlier part has not ended, or not even begun."""
+    return head.state == "queued" or (running is not None and head.turn == running.id)
 
 
 def admit(con: Connection, rules: Rules, batch: Batch, now: float) -> Admitted:

@@ -102,7 +102,7 @@ def begin_next(
         return Compress(row, session, transcript.messages(con, session))
     parts = [other for other in rows if other.group == row.group] if row.group is not None else [row]
     complete = parts[-1].received_at + GATHER
-    if row.group is not None and now < complete:
+    if row.group is not None and complete - GATHER <= now < complete:  # else the clock was stepped
         return Gathering(complete)
     return _begin(con, parts, session, reserve, turn_id, now)
 

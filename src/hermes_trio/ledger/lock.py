@@ -10,8 +10,10 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from hermes_trio.ledger.database import LedgerUnusable
 
 
 class LedgerLocked(Exception):
@@ -22,13 +24,16 @@ class LedgerLocked(Exception):
 def hold_lock(path: Path) -> Iterator[None]:
     """Holds the lock file at `path` during the block. Raises LedgerLocked, naming the owner, when it is taken.
 
-    Its directory is made when it is missing; OSError says why the file cannot be made or locked. The descriptor is
+    Its directory is made when it is missing; LedgerUnusable says why the file cannot be made. The descriptor is
     closed on exec and in forked children, so that no child keeps the lock alive; a child that leaves the block, too,
     touches nothing.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise LedgerUnusable(f"{path} cannot be made: {error.strerror}; choose another data_dir") from error
     owner_pid = os.getpid()
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -38,8 +43,9 @@ def hold_lock(path: Path) -> Iterator[None]:
                 f"{path.with_suffix('')} is in use by another process ({owner}); stop that one first, "
                 "or give this one a data_dir of its own"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"pid {owner_pid} since {time.strftime('%Y-%m-%d %H:%M:%S %z')}\n".encode(), 0)
+        with suppress(OSError):  # a full disk: the lock holds without its owner's name
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"pid {owner_pid} since {time.strftime('%Y-%m-%d %H:%M:%S %z')}\n".encode(), 0)
         _held.add(descriptor)
         try:
             yield

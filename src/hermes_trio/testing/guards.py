@@ -82,7 +82,7 @@ def inside_the_world() -> Iterator[None]:
         _hooked = True
     kept = (time.sleep, trio.to_thread.run_sync, threading.Thread.start)
     time.sleep, trio.to_thread.run_sync = _real_sleep, _real_thread  # type: ignore[assignment]  # both always raise
-    threading.Thread.start = _new_thread  # type: ignore[method-assign]  # put back below
+    threading.Thread.start = _new_thread  # type: ignore[assignment,method-assign]  # put back below
     _watching.clear()
     _depth += 1
     try:

@@ -20,6 +20,9 @@ import trio.testing
 IDLE_PASSES = 3
 """Passes of the loop in which nothing ran and nothing can; a jump of the clock makes one before a task runs."""
 
+MAX_STEPS = 100_000
+"""Steps of tasks without any time passing: more are a loop that waits for nothing."""
+
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
@@ -64,12 +67,22 @@ class StallGuard(trio.abc.Instrument):
         self.shielded: list[str] = []
         """The tasks that even cancelling did not end."""
         self.steps = 0
+        self.spinning: str = ""
+        """The task that ran last when so many steps had passed without any time; empty: it never came to that."""
         self._idle = 0
+        self._moment = -1.0
+        self._steps_then = 0
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         """Something ran."""
         self._idle = 0
         self.steps += 1
+        if self.steps - self._steps_then >= MAX_STEPS:
+            moment = trio.current_time()
+            if moment == self._moment:
+                self.spinning = self.spinning or place_of(task)
+                self.scope.cancel()
+            self._moment, self._steps_then = moment, self.steps
 
     def before_io_wait(self, timeout: float) -> None:
         """The loop has nothing to run now."""

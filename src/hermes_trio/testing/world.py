@@ -367,6 +367,8 @@ class World:
             raise single from None
         finally:
             self.steps = guard.steps
+        if guard.spinning:
+            raise Stuck(f"a task runs round and round while no time passes: {guard.spinning}")
         if guard.shielded:
             raise Stuck("an endless shield; the task waits at\n  " + "\n  ".join(guard.shielded))
         if guard.stalled:

@@ -345,6 +345,21 @@ def test_a_part_that_comes_after_the_answer(desk: Desk) -> None:
     assert desk.transcript()[-1] == ("context", "[the user sent a photo]")
 
 
+@pytest.mark.parametrize("end", ["answer", "/stop"])
+def test_words_behind_a_turn_that_is_over_are_answered(desk: Desk, end: str) -> None:
+    """A late caption, or what follows a long text whose turn has ended, gets a turn of its own: never silence."""
+    for first, late in ((photo("1"), photo("2", "what is this?")), (inbound("3", LONG), inbound("4", "and?"))):
+        desk.admit(first)
+        begun = desk.turn()
+        if end == "answer":
+            desk.answer(begun)
+        else:
+            desk.says(end)
+        desk.admit(late)
+        assert desk.state(desk.row(late.native_id)) == "queued"
+        desk.answer(desk.turn())
+
+
 def test_a_part_of_an_album_that_still_waits(desk: Desk) -> None:
     """Parts of an album that waits behind a turn wait with it, in every busy mode, and interrupt nobody."""
     desk.says("work")

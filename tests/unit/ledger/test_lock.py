@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes_trio.ledger.database import LedgerUnusable
 from hermes_trio.ledger.lock import LedgerLocked, hold_lock
 
 HOLD = """
 import sys
 from pathlib import Path
+from hermes_trio.ledger.database import LedgerUnusable
 from hermes_trio.ledger.lock import LedgerLocked, hold_lock
 try:
     with hold_lock(Path(sys.argv[1])):
@@ -31,6 +33,7 @@ except LedgerLocked as error:
 HOLD_WITH_CHILDREN = """
 import os, subprocess, sys, time
 from pathlib import Path
+from hermes_trio.ledger.database import LedgerUnusable
 from hermes_trio.ledger.lock import hold_lock
 with hold_lock(Path(sys.argv[1])):
     forked = os.fork()
@@ -45,6 +48,7 @@ with hold_lock(Path(sys.argv[1])):
 LEAVE_IN_CHILD = """
 import os, sys
 from pathlib import Path
+from hermes_trio.ledger.database import LedgerUnusable
 from hermes_trio.ledger.lock import hold_lock
 other = Path(sys.argv[1]).with_name("other")
 child = None
@@ -193,10 +197,10 @@ def test_a_stale_name_is_replaced(path: Path) -> None:
 
 
 def test_an_impossible_place_is_no_lock(tmp_path: Path) -> None:
-    """Where no lock file can be made the error is the system's, and not that somebody else holds it."""
+    """Where no lock file can be made the error says so, and not that somebody else holds it."""
     (tmp_path / "file").write_text("")
     started = time.monotonic()
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(LedgerUnusable, match="file"):
         with hold_lock(tmp_path / "file" / "state.db.lock"):
             raise AssertionError("held")
     assert time.monotonic() - started < 5
