@@ -17,7 +17,7 @@ from source_tree import ROOT
 
 from hermes_fakes.loopback import listen
 from hermes_fakes.telegram import TelegramFake, open_telegram_fake
-from hermes_fakes.telegram.store import Chat
+from hermes_fakes.telegram.values import Chat
 
 GUIDE = ROOT / "docs" / "embedding.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
