@@ -274,6 +274,8 @@ def test_a_pause_ends_inside_an_open_window():
     assert ask(waiting, PLAIN_KEYED, Refused(Reason.NOTHING_LEFT), NOW + 6)[1].down_until == NOW + 8
     assert ask(waiting, PLAIN_KEYED, LOST, NOW + 9.9)[1].not_before == NOW + 10.15
     assert ask(evolve(waiting, attempts=0), PLAIN_KEYED, LOST)[1].not_before == NOW + 1
+    known = view(A, posts=(live(0, PLACEHOLDER, created=NOW - 75),), attempts=9)
+    assert ask(known, KEYED, LOST)[1].not_before == NOW + 15
     closed = view(A, B, posts=(shows(0, A), unknown(1, B, created=NOW - 85)), attempts=9)
     assert run(evolve(closed, alive_at=NOW + 1), PLAIN_KEYED, LOST).not_before == NOW + 15
 
