@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -56,13 +55,8 @@ def test_wrong(world):
 def run_pytest(folder: Path, *options: str) -> str:
     """What pytest prints for STORY in a folder of its own."""
     (folder / "test_story.py").write_text(STORY)
-    plugin = ("-p", "hermes_trio.testing.plugin") if not _installed() else ()
-    arguments = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, *options)
+    arguments = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options)
     return subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False).stdout
-
-
-def _installed() -> bool:
-    return any(entry.value == "hermes_trio.testing.plugin" for entry in entry_points(group="pytest11"))
 
 
 @pytest.mark.parametrize("options", [(), ("-p", "no:trio")], ids=["with pytest-trio", "without"])

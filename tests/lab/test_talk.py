@@ -82,10 +82,10 @@ class Steps:
 async def b1_queue(world: World) -> None:
     """B1: a slow answer streams, /queue arrives: both are answered completely, in order, one turn each."""
     alice = world.telegram.user("alice")
-    world.model.when("one").says(said("1"), chunks=10, interval=0.4)
-    world.model.when("two").says(said("2"), chunks=3, interval=0.2)
+    world.model.when("one").says(said("1"), chunks=30, interval=0.5)
+    world.model.when("two").says(said("2"))
     await alice.says("one, please")
-    await trio.sleep(2)
+    await trio.sleep(1)
     await alice.says("/queue two, please")
     await world.quiet()
     in_order(alice, "1", "2")
@@ -96,9 +96,9 @@ async def b1_three_in_the_queue(world: World) -> None:
     """B5, Q-01: everything that was queued is answered in the order in which it came."""
     alice = world.telegram.user("alice")
     for number in ("1", "2", "3"):
-        world.model.when(f"number {number}").says(said(number), chunks=4, interval=0.3)
+        world.model.when(f"number {number}").says(said(number), chunks=45, interval=0.5)
     await alice.says("number 1")
-    await trio.sleep(1)
+    await trio.sleep(0.6)
     await alice.says("/queue number 2")
     await alice.says("/q number 3")
     await world.quiet()
@@ -108,10 +108,10 @@ async def b1_three_in_the_queue(world: World) -> None:
 async def b2_interrupt(world: World) -> None:
     """B2: a follow-up while a preview is visible: it is answered once; what it ended is closed and not run again."""
     alice = world.telegram.user("alice")
-    world.model.when("one").says(said("1"), chunks=30, interval=0.4)
-    world.model.when("two").says(said("2"), chunks=3, interval=0.2)
+    world.model.when("one").says(said("1"), chunks=15, interval=0.7)
+    world.model.when("two").says(said("2"))
     await alice.says("one, please")
-    await trio.sleep(4)
+    await trio.sleep(2)
     await alice.says("two, please")
     await world.quiet()
     in_order(alice, "2")
@@ -126,7 +126,7 @@ def follow_up_after(seconds: float) -> Any:
 
     async def story(world: World) -> None:
         alice = world.telegram.user("alice")
-        world.model.when("one").waits(0.2).says(said("1"), chunks=5, interval=0.2)
+        world.model.when("one").waits(0.2).says(said("1"), chunks=20, interval=0.2)
         world.model.when("two").says(said("2"))
         await alice.says("one, please")
         await trio.sleep(seconds)
@@ -166,9 +166,9 @@ async def b6_stop(world: World) -> None:
 async def stopped_never_resumes(world: World) -> None:
     """Q-06: what was stopped is not run again by a restart; the stop has a word on the screen."""
     alice = world.telegram.user("alice")
-    world.model.when("one").says(said("1"), chunks=30, interval=0.4)
+    world.model.when("one").says(said("1"), chunks=15, interval=0.7)
     await alice.says("one, please")
-    await trio.sleep(4)
+    await trio.sleep(2)
     await alice.says("/stop")
     await world.quiet()
     asked = len(world.model.requests)
@@ -198,7 +198,7 @@ async def bursts(world: World) -> None:
     """Q-01: a burst of impatient messages: each has its end, the last is answered."""
     alice = world.telegram.user("alice")
     for number in range(1, 6):
-        world.model.when(f"number {number}").says(said(str(number)), chunks=4, interval=0.3)
+        world.model.when(f"number {number}").says(said(str(number)), chunks=45, interval=0.5)
     for number in range(1, 6):
         await alice.says(f"number {number}")
         await trio.sleep(0.35)
@@ -215,7 +215,7 @@ async def compressed(world: World) -> None:
     """/compress with a message behind it: the summary is made once, the message is answered, nothing is lost."""
     alice = world.telegram.user("alice")
     world.model.when("one").says(said("1"))
-    world.model.when("user: one").waits(1).says("A summary of it.")
+    world.model.when("user: one").waits(1).says("They said one.")
     world.model.when("two").says(said("2"))
     await alice.says("one, please")
     await world.quiet()
@@ -224,7 +224,8 @@ async def compressed(world: World) -> None:
     await alice.says("two, please")
     await world.quiet()
     in_order(alice, "1", "2")
-    assert sum("summary of it" in text for text in alice.sees()) == 0
+    assert not any("They said" in text for text in alice.sees())
+    assert "They said one." in str(world.model.requests[-1].messages)
     assert any("I go on with a summary" in text for text in alice.sees())
 
 
@@ -234,12 +235,12 @@ async def compressed(world: World) -> None:
 async def c_redelivered_around_an_interrupt(world: World) -> None:
     """C1, C2 and C4: the interrupted and the interrupting message come again, at any time: nothing new comes."""
     alice = world.telegram.user("alice")
-    world.model.when("one").says(said("1"), chunks=30, interval=0.4)
-    world.model.when("two").says(said("2"), chunks=4, interval=0.4)
+    world.model.when("one").says(said("1"), chunks=15, interval=0.7)
+    world.model.when("two").says(said("2"), chunks=45, interval=0.5)
     first = await alice.says("one, please")
-    await trio.sleep(2)
+    await trio.sleep(1)
     await world.telegram.redeliver(first)
-    await trio.sleep(2)
+    await trio.sleep(1)
     second = await alice.says("two, please")
     await trio.sleep(0.3)
     await world.telegram.redeliver(first)
@@ -272,7 +273,7 @@ async def d8_three_calls(world: World) -> None:
     await world.quiet()
     in_order(alice, "1")
     results = world.model.requests[-1].tool_results
-    assert list(results) == ["c1", "c2", "c3"]
+    assert sorted(results) == ["c1", "c2", "c3"]
     for call, name in zip(("c1", "c2", "c3"), "abc", strict=True):
         told = results[call].partition("\n\n[note")[0]
         assert told in (f"{name} is done", UNKNOWN_EFFECT)
@@ -287,6 +288,8 @@ async def d8_three_calls(world: World) -> None:
 
 
 MOMENTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 1.1, 1.2, 1.25, 1.3, 1.35, 1.4, 1.5, 2.0, 5.0)
+STRIDE = {"bursts": 5}
+"""Of a long story every fifth boundary."""
 steps = Steps()
 STORIES = {
     story.__name__: story
@@ -315,7 +318,7 @@ def test_story(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", STORIES)
 def test_story_killed_at_every_boundary(name: str) -> None:
     """The same, killed at any one boundary between the bot and its world, and started again."""
-    explore_crashes(STORIES[name], tools=[steps])
+    explore_crashes(STORIES[name], tools=[steps], points=lambda numbers: numbers[:: STRIDE.get(name, 1)])
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ RESTART_DELAY = 1.0
 """Seconds between a crash and the next life."""
 PATIENCE = 7200.0
 """Virtual seconds after which a world that has not become quiet is called stuck."""
+LIMIT = 6 * 3600.0
+"""Virtual seconds that a story may take, unless it says otherwise."""
 LATENCY = (0.005, 0.03)
 """Seconds that one way on the network takes, at least and at most."""
 TELEGRAM, MODEL = "telegram.test", "model.test"
@@ -110,8 +112,11 @@ class World:
         tools: Sequence[Tool] | None = None,
         bot: Bot = runtime_bot,
         faults: Iterable[Fault] = (),
+        limit: float = LIMIT,
     ) -> None:
         self.seed = seed
+        self.limit = limit
+        """Virtual seconds that the story may take."""
         self.clock = WorldClock()
         self.boundaries = Boundaries(crash_at)
         self.boundaries.actions.append(self._strike)
@@ -384,7 +389,10 @@ class World:
                     await nursery.start(fake.run)
                 nursery.start_soon(self._keep_alive)
                 await self.up()
-                await scenario(self)
+                with trio.move_on_after(self.limit) as limit:
+                    await scenario(self)
+                if limit.cancelled_caught:
+                    raise Stuck(f"the story did not end within {self.limit:g} s")
                 await self.quiet()
                 self._judge()
                 if self.alive is not None:
