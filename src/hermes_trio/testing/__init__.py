@@ -12,6 +12,7 @@ See docs/testing.md.
 """
 
 from hermes_trio.testing.checker import Broken, check, check_database, violations
+from hermes_trio.testing.coverage import sometimes
 from hermes_trio.testing.explore import Diverged, Exploration, Verdict, explore_crashes, run_world, verify_crashes
 from hermes_trio.testing.faults import Fault, Missed
 from hermes_trio.testing.fence import Crashed, Passed
@@ -38,6 +39,7 @@ __all__ = [
     "explore_crashes",
     "run_world",
     "runtime_bot",
+    "sometimes",
     "verify_crashes",
     "violations",
 ]

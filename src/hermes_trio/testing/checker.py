@@ -36,6 +36,8 @@ def violations(world: World) -> list[Violation]:
     rows = Rows(world.disk.connection)
     found = [*world.witness.noticed, *_inbound(world, rows), *in_rows(rows, at_rest=True)]
     for chat in world.telegram.fake.chats:
+        if world.telegram.moved_to(chat) is not None:
+            continue  # nobody can change that screen any more
         found += _Chat(world, rows, chat).judge()
     return sorted(found, key=lambda violation: violation.invariant)
 
@@ -63,7 +65,9 @@ def _inbound(world: World, rows: Rows) -> Iterator[Violation]:
     asked = [request.text for request in world.model.requests]
     access = world.config.access.rules
     for message in world.telegram.written():
+        moved = str(world.telegram.moved_to(message.chat_id))
         number = known[str(message.chat_id), str(message.message_id)]
+        number += known[moved, f"{message.chat_id}:{message.message_id}"]
         if access.allows(ACCOUNT, str(message.sender)):
             if number != 1:
                 yield Violation("I1", f"{message.text!r} has {number} rows in the inbox")
@@ -134,8 +138,14 @@ class _Chat:
 
     def _order(self, own: list[Row]) -> Iterator[Violation]:
         inbox = {turn["id"]: turn["inbox"] for turn in self.rows.turns}
+        here = str(self.chat)  # what was written before the chat moved stands in its own order, elsewhere
+        elsewhere = {row["id"] for row in self.rows.inbox if row["chat"] != here or ":" in row["native_id"]}
         replies = sorted(
-            (row for row in own if row["kind"] == "reply" and row["thread_id"] == ""),
+            (
+                row
+                for row in own
+                if row["kind"] == "reply" and row["thread_id"] == "" and inbox.get(row["turn"]) not in elsewhere
+            ),
             key=lambda row: inbox.get(row["turn"], 0),
         )
         last, last_row = 0, None

@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from hermes_trio.testing.checker import MARKER
 from hermes_trio.testing.fence import Passed
 from hermes_trio.testing.forks import in_fork
 from hermes_trio.testing.world import Scenario, World
@@ -30,6 +31,8 @@ class Verdict:
     """The boundaries at which it was killed."""
     problem: str
     """Empty: every promise was kept."""
+    outcome: str
+    """delivered, marked (with a copy that says that it may be one), doubled, lost, or other."""
 
 
 @define
@@ -125,7 +128,19 @@ def _play(scenario: Scenario, seed: int, crash_at: tuple[int, ...], settings: di
     except Exception as error:  # noqa: BLE001 -- whatever a run says, the exploration goes on and tells it at the end
         problem = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
     labels = tuple(str(passed) for passed in world.boundaries.crashes)
-    return Verdict(crash_at, labels, problem), len(world.boundaries.trace)
+    return Verdict(crash_at, labels, problem, _outcome(world, problem)), len(world.boundaries.trace)
+
+
+def _outcome(world: World, problem: str) -> str:
+    if "a second time" in problem:
+        return "doubled"
+    if "nothing of it is on screen" in problem or "rows in the inbox" in problem or "not quiet" in problem:
+        return "lost"
+    if problem:
+        return "other"
+    fake = world.telegram.fake
+    marked = any(text.startswith(MARKER) for chat in fake.chats for text in fake.bot_texts(chat))
+    return "marked" if marked else "delivered"
 
 
 def _crashes(

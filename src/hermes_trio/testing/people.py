@@ -86,6 +86,12 @@ class TelegramSide:
         """Every message that people wrote and that is still on a screen, chat by chat."""
         return [m for chat in self.fake.chats.values() for m in chat.messages.values() if not m.from_bot]
 
+    def moved_to(self, chat: int) -> int | None:
+        """The id that this chat has now; None: it never moved."""
+        trouble = self.fake.chats[chat].trouble
+        moved = None if trouble is None else trouble.parameters.get("migrate_to_chat_id")
+        return None if moved is None else int(moved)
+
     def deleted_by_bot(self, chat: int) -> set[int]:
         """The ids of the messages that the bot has deleted there."""
         return {

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from hermes_trio.testing import coverage
 from hermes_trio.testing.explore import verify_crashes
 from hermes_trio.testing.world import World
 
@@ -96,3 +97,16 @@ def _play(
         World(chosen, crash_at=points, **settings).run(scenario)
         if crashes and not crash_at:
             verify_crashes(scenario, depth=crashes, seed=chosen, **settings)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fails a whole run in which a branch that `sometimes` declared was never reached."""
+    whole = not session.config.getoption("keyword") and not session.config.getoption("hermes_crash_at")
+    if whole and exitstatus == pytest.ExitCode.OK and coverage.never():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Names the branches that were never reached."""
+    for name in coverage.never():
+        terminalreporter.write_line(f"sometimes({name!r}) was never true", red=True)
