@@ -155,7 +155,7 @@ async def test_the_socket_of_a_dead_bot_is_replaced() -> None:
 
 
 async def test_what_cannot_be_sent_is_said() -> None:
-    """A wrong address, an unknown account, a blank text and a bad key end with 2 and a reason, with a bot and without."""
+    """A wrong address, an unknown account, a blank text and a bad key end with 2 and a reason, bot or no bot."""
     async with open_bot_world() as world:
         cases = (
             ("alice", "x", "k", "'alice' is not an address; write account:chat"),
