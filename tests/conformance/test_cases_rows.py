@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import trio
@@ -71,7 +72,7 @@ def test_a17_a_server_error(story: object) -> None:
     verify_crashes(story)  # type: ignore[arg-type]  # as above
 
 
-EFFECTS = {
+EFFECTS: dict[str, tuple[str, dict[str, Any]]] = {
     "429": ("rate_limited", {"retry_after": 0.3}),
     "503": ("error_before", {"status": 503}),
     "reset": ("reset_before", {}),

@@ -63,7 +63,7 @@ class Meter:
         """When the request would be within the limits, bans aside: what the platform says is never too short."""
         if message_id is not None:
             return self._edits.get((chat_id, message_id), float("-inf")) + limits.edit_interval
-        sends = self._sends.get(chat_id, ())
+        sends = self._sends.setdefault(chat_id, deque())
         return sends[0] + 60 if len(sends) >= limits.messages_per_minute else float("-inf")
 
     def _fits(self, limits: Limits, now: float, chat_id: int, message_id: int | None) -> bool:
