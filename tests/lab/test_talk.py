@@ -72,7 +72,8 @@ class Steps:
         """Takes a second; `sleep` takes ten minutes."""
         name = str(arguments["name"])
         self.runs[name] += 1
-        await trio.sleep(HOLIDAY if name == "sleep" else 1)
+        with trio.CancelScope(shield=name == "hang"):  # as a thread that nothing can reach
+            await trio.sleep(HOLIDAY if name in ("sleep", "hang") else 1)
         return f"{name} is done"
 
 
@@ -161,6 +162,49 @@ async def b6_stop(world: World) -> None:
         assert states(world)["have a nap"] == "stopped"
     in_order(alice, "2")
     assert complete(alice, "1") == 0
+
+
+async def a_tool_that_hangs(world: World) -> None:
+    """Q-08: /stop is answered at once also when a tool cannot be cancelled; its late result is nobody's."""
+    alice = world.telegram.user("alice")
+    world.model.when("nap").calls("step", {"name": "hang"}, id="c1").then().says(said("1"))
+    world.model.when("next").says(said("2"))
+    await alice.says("have a nap")
+    await trio.sleep(5)
+    await alice.says("/stop")
+    await trio.sleep(1)
+    assert any("Stopped" in text for text in alice.sees()), alice.sees()
+    await alice.says("next, please")
+    await trio.sleep(4)
+    in_order(alice, "2")
+    await trio.sleep(HOLIDAY)
+    await world.quiet()
+    assert states(world)["have a nap"] == "stopped"
+    assert complete(alice, "1") == 0
+    told = world.disk.connection.execute("SELECT content FROM messages WHERE role = 'tool'").fetchall()
+    assert [row["content"] for row in told] == [None]
+
+
+async def a_group(world: World) -> None:
+    """In a group one person's message waits behind another's turn; a stranger's does nothing; answers are anchored."""
+    alice, bob, mallory = map(world.telegram.user, ("alice", "bob", "mallory"))
+    group = world.telegram.fake.group("friends")
+    world.model.when("one").says(said("1"), chunks=15, interval=0.7)
+    world.model.when("two").says(said("2"))
+    await alice.says("@hermes_bot one, please", chat=group)
+    await trio.sleep(1)
+    await bob.says("how is the weather?", chat=group)
+    await bob.says("@hermes_bot two, please", chat=group)
+    for text in ("@hermes_bot I", "/stop@hermes_bot", "/queue@hermes_bot three", "/new@hermes_bot"):
+        await mallory.says(text, chat=group)
+    await world.quiet()
+    messages = [message for message in world.telegram.fake.screen(group) if not message.from_bot]
+    answers = [message for message in world.telegram.fake.screen(group) if message.from_bot and "A-" in message.text]
+    assert [said("1") in answers[0].text, said("2") in answers[1].text, len(answers)] == [True, True, 2]
+    assert [message.reply_to for message in answers] == [messages[0].message_id, messages[2].message_id]
+    assert "bob: how is the weather?" in str(world.model.requests[-1].messages).lower()
+    rows = world.disk.connection.execute("SELECT sender, state FROM inbox ORDER BY id").fetchall()
+    assert [row["state"] for row in rows] == ["answered", "context", "answered"]
 
 
 async def stopped_never_resumes(world: World) -> None:
@@ -321,9 +365,18 @@ def test_story_killed_at_every_boundary(name: str) -> None:
     explore_crashes(STORIES[name], tools=[steps], points=lambda numbers: numbers[:: STRIDE.get(name, 1)])
 
 
-@pytest.mark.parametrize(
-    "moment", [0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 1.1, 1.2, 1.25, 1.3, 1.35, 1.4, 1.5, 2.0, 5.0]
-)
+@pytest.mark.parametrize("seed", range(3))
+def test_q08_a_tool_that_hangs(seed: int) -> None:
+    """A tool that nothing can end does not hold up its conversation."""
+    run_world(a_tool_that_hangs, seed, tools=[steps])
+
+
+def test_a_group() -> None:
+    """X-01 and groups, as told, and killed at every boundary."""
+    explore_crashes(a_group, config={"access": {"allow": ["telegram:1001", "telegram:1002"]}})
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_b4_a_follow_up_at_any_moment(moment: float) -> None:
     """B4, Q-03 to Q-05: a follow-up before the first byte, within the stream, at its end, during and after the final
     send: each message has one end, and an answer that was committed is delivered."""
