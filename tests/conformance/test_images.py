@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from hermes_fakes.faults import ErrorBefore
+from hermes_trio.conversation.history import request_of
 from hermes_trio.conversation.images import MAX_IMAGE_BYTES, MAX_IMAGES, UNSEEN
+from hermes_trio.ledger.rows import MessageRow
+from hermes_trio.model.base import Image
 from hermes_trio.testing import World, run_world, verify_crashes
 
 SEES = {"model": {"images": True}}
@@ -177,3 +180,19 @@ def test_a_fallback_without_eyes_is_told() -> None:
         assert "1 image came with this" in content_of(world)
 
     run_world(story, config={"model": {"images": True, "fallback": [blind]}})
+
+
+def test_images_stand_at_the_turns_own_message() -> None:
+    """Neither an earlier turn, nor what was steered to this one, is shown with its images."""
+
+    def said(number: int, turn: str, text: str) -> MessageRow:
+        return MessageRow(number, turn, "user", text, (), None, None, None, False, 0.0)
+
+    image = Image("image/png", PNG)
+    rows = [said(1, "old", "before"), said(2, "now", "look"), said(3, "now", "and hurry")]
+    request = request_of("", rows, turn="now", images=(image,), remark="[one is missing]")
+    assert [(message.content, message.images) for message in request] == [
+        ("before", ()),
+        ("look\n[one is missing]", (image,)),
+        ("and hurry", ()),
+    ]

@@ -14,9 +14,16 @@ import trio.testing
 from attrs import define, field, frozen
 
 from hermes_trio.http import HttpClient, NothingLeft, Response, StreamedResponse, Uncertain
-from hermes_trio.platforms.base import AccountRefused, Attachment, Disconnected, Inbound, Platform, Receiver
+from hermes_trio.platforms.base import (
+    AccountRefused,
+    Attachment,
+    Disconnected,
+    FetchFailed,
+    Inbound,
+    Platform,
+    Receiver,
+)
 from hermes_trio.platforms.outcomes import Accepted, Reason, Refused, Unknown
-from hermes_trio.platforms.base import FetchFailed
 from hermes_trio.platforms.telegram import TelegramPlatform
 from hermes_trio.platforms.telegram.adapter import CONFLICT_PAUSE, POLL_MARGIN
 from hermes_trio.text.body import Body, Span
