@@ -18,6 +18,8 @@ from hermes_trio.model.base import ToolSpec
 from hermes_trio.testing import World, explore_crashes, run_world
 from hermes_trio.testing.people import Person
 
+CONTEXT = 5
+"""Tokens of a model that one exchange fills."""
 HOLIDAY = 600.0
 """Seconds that a tool sleeps which nobody wants to wait for."""
 
@@ -273,6 +275,101 @@ async def compressed(world: World) -> None:
     assert any("I go on with a summary" in text for text in alice.sees())
 
 
+SUMMARY = "They said one."
+OVERFLOW = {"status": 400, "code": "context_length_exceeded"}
+
+
+def too_long(request: Any) -> bool:
+    """The second question with the whole of the first exchange before it."""
+    return "two" in request.last_user_text and said("1") in str(request.messages[:-1])
+
+
+def summaries(world: World) -> int:
+    """How often the model was asked for one."""
+    return sum(request.last_user_text.startswith("user: one") for request in world.model.requests)
+
+
+async def overflow(world: World) -> None:
+    """C-01: a request that the model finds too long goes on behind a summary, in its turn; the user is told."""
+    alice = world.telegram.user("alice")
+    world.model.when("one").says(said("1"))
+    world.model.when("two").says(said("2"))
+    world.model.when(too_long).fails(**OVERFLOW)
+    world.model.when("user: one").says(SUMMARY)
+    await alice.says("one, please")
+    await world.quiet()
+    await alice.says("two, please")
+    await world.quiet()
+    in_order(alice, "1", "2")
+    assert SUMMARY in str(world.model.requests[-1].messages)
+    assert any("I go on with a summary" in text for text in alice.sees()), alice.sees()
+
+
+async def overflow_all_the_same(world: World) -> None:
+    """A request that stays too long is shortened once, and then the user is told: no loop, no silence."""
+    alice = world.telegram.user("alice")
+    world.model.when("one").says(said("1"))
+    world.model.when("user: one").says(SUMMARY)
+    world.model.when(lambda request: "two" in request.last_user_text).fails(**OVERFLOW)
+    await alice.says("one, please")
+    await world.quiet()
+    await alice.says("two, please")
+    await world.quiet()
+    assert summaries(world) == 1
+    assert any("longer than the model can read" in text for text in alice.sees()), alice.sees()
+    assert states(world)["two, please"] == "failed"
+
+
+async def no_summary(world: World) -> None:
+    """C-01: where no summary can be had nothing changes: /compress says so, and the next question has its history."""
+    alice = world.telegram.user("alice")
+    world.model.when("one").says(said("1"))
+    world.model.when("two").says(said("2"))
+    world.model.when("user: one").fails(400, message="no")
+    await alice.says("one, please")
+    await world.quiet()
+    await alice.says("/compress")
+    await alice.says("two, please")
+    await world.quiet()
+    in_order(alice, "1", "2")
+    assert any("could not summarise" in text for text in alice.sees()), alice.sees()
+    assert too_long(world.model.requests[-1])
+
+
+async def full(world: World) -> None:
+    """A session that fills the model's context is summarised before its next turn, once, and the user is told."""
+    alice = world.telegram.user("alice")
+    world.model.when("one").says(said("1"))
+    world.model.when("two").says(said("2"))
+    world.model.when("user: one").says(SUMMARY)
+    await alice.says("one, please")
+    await world.quiet()
+    await alice.says("two, please")
+    await world.quiet()
+    in_order(alice, "1", "2")
+    assert summaries(world) == 1
+    assert not any(too_long(request) for request in world.model.requests)
+
+
+async def cleared_while_compressing(world: World) -> None:
+    """/queue clear while a summary is made: the bot lives, and the conversation is as it was."""
+    alice = world.telegram.user("alice")
+    world.model.when("one").says(said("1"))
+    world.model.when("two").says(said("2"))
+    world.model.when("user: one").waits(2).says(SUMMARY)
+    await alice.says("one, please")
+    await world.quiet()
+    await alice.says("/compress")
+    await trio.sleep(1)
+    await alice.says("/queue clear")
+    await trio.sleep(3)
+    await alice.says("two, please")
+    await world.quiet()
+    in_order(alice, "1", "2")
+    assert world.lives == 1
+    assert too_long(world.model.requests[-1])
+
+
 # --- C with interrupts ------------------------------------------------------------------------------------------------
 
 
@@ -369,6 +466,24 @@ def test_story_killed_at_every_boundary(name: str) -> None:
 def test_q08_a_tool_that_hangs(seed: int) -> None:
     """A tool that nothing can end does not hold up its conversation."""
     run_world(a_tool_that_hangs, seed, tools=[steps])
+
+
+@pytest.mark.parametrize("story", [overflow_all_the_same, no_summary, cleared_while_compressing])
+def test_compression(story: Any) -> None:
+    """What may go wrong with a summary, under several schedules."""
+    for seed in range(3):
+        run_world(story, seed)
+
+
+def test_a_full_session() -> None:
+    """Automatic compression, with a context that the first exchange fills."""
+    for seed in range(3):
+        run_world(full, seed, config={"model": {"context": CONTEXT}})
+
+
+def test_an_overflow_killed_at_every_boundary() -> None:
+    """A turn that moves to a new session, killed anywhere."""
+    explore_crashes(overflow)
 
 
 def test_a_group() -> None:
