@@ -158,7 +158,7 @@ class Server(Generic[C]):
             connection.arm_reset()
             await trio.aclose_forcefully(stream)
             return
-        await serve_http(self._handle, stream, self.door.connections, self._answered)
+        await serve_http(self.handle, stream, self.door.connections, self.answered)
 
     async def run(self, *, task_status: trio.TaskStatus[Self] = trio.TASK_STATUS_IGNORED) -> None:
         """The scope of what happens later; runs until it is cancelled. `await nursery.start(fake.run)`."""
@@ -202,7 +202,8 @@ class Server(Generic[C]):
         """Ends a `refuse` or an `outage`."""
         self.door.open()
 
-    async def _handle(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> Answer:
+        """The answer to one request; whoever calls this itself calls `answered` when the client has it."""
         reply = self.control(request)
         if reply is not None:
             return reply
@@ -226,7 +227,8 @@ class Server(Generic[C]):
             self._answering[request] = call
         return answer
 
-    async def _answered(self, request: Request) -> None:
+    async def answered(self, request: Request) -> None:
+        """The answer to this request was written, or never will be."""
         call = self._answering.pop(request, None)
         if call is not None and self.watch is not None:
             await self.watch("!", call)

@@ -22,7 +22,7 @@ from hermes_trio.platforms.base import Disconnected, Inbound
 from hermes_trio.platforms.outcomes import Accepted, Outcome
 from hermes_trio.platforms.telegram import TelegramPlatform
 from hermes_trio.testing import Life
-from hermes_trio.testing.world import Bot
+from hermes_trio.testing.life import Bot
 from hermes_trio.text.body import Body
 from hermes_trio.values import Address
 

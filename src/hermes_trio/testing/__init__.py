@@ -13,12 +13,14 @@ See docs/testing.md.
 
 from hermes_trio.testing.checker import Broken, check, check_database, violations
 from hermes_trio.testing.coverage import sometimes
+from hermes_trio.testing.direct import direct_bot
 from hermes_trio.testing.explore import Diverged, Exploration, Verdict, explore_crashes, run_world, verify_crashes
 from hermes_trio.testing.faults import Fault, Missed
 from hermes_trio.testing.fence import Crashed, Passed
 from hermes_trio.testing.guards import LeftTheWorld
 from hermes_trio.testing.ledger_rules import Violation
-from hermes_trio.testing.world import Life, Stuck, World, runtime_bot
+from hermes_trio.testing.life import Life, runtime_bot
+from hermes_trio.testing.world import Stuck, World
 
 __all__ = [
     "Broken",
@@ -36,6 +38,7 @@ __all__ = [
     "World",
     "check",
     "check_database",
+    "direct_bot",
     "explore_crashes",
     "run_world",
     "runtime_bot",

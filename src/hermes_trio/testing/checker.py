@@ -173,7 +173,7 @@ class _Chat:
                 doubts[essence(message.text.removeprefix(MARKER))] -= 1
             else:
                 yield Violation("I2", f"{message.text!r:.60} is on screen a second time, or nobody's: no row claims it")
-        allowed = self.world.witness.uncertain(self.chat, placeholder)
+        allowed = self.world.witness.uncertain(self.world.telegram.fake, self.chat, placeholder)
         if strays > allowed:
             yield Violation("I2", f"{strays} empty reserved messages are left, {allowed} creates were uncertain")
 

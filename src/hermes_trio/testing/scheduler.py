@@ -23,6 +23,9 @@ IDLE_PASSES = 3
 MAX_STEPS = 100_000
 """Steps of tasks without any time passing: more are a loop that waits for nothing."""
 
+LOOK_EVERY = 256
+"""Steps between two looks at the clock, which is no deadline: a run in which nothing can go on must be seen as one."""
+
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
@@ -60,8 +63,12 @@ class StallGuard(trio.abc.Instrument):
     cannot keep the run alive.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: float = inf) -> None:
         self.scope = trio.CancelScope()
+        self.limit = limit
+        """Virtual seconds that the run may take."""
+        self.late = False
+        """It took longer."""
         self.stalled: list[str] = []
         """Where the tasks waited when nothing could go on; empty: it never came to that."""
         self.shielded: list[str] = []
@@ -77,6 +84,9 @@ class StallGuard(trio.abc.Instrument):
         """Something ran."""
         self._idle = 0
         self.steps += 1
+        if self.steps % LOOK_EVERY == 0 and trio.current_time() > self.limit:
+            self.late = True
+            self.scope.cancel()
         if self.steps - self._steps_then >= MAX_STEPS:
             moment = trio.current_time()
             if moment == self._moment:

@@ -13,6 +13,7 @@ import trio
 from attrs import frozen
 
 from hermes_fakes.faults import Call
+from hermes_fakes.telegram import TelegramFake
 from hermes_trio.ledger import obligations
 from hermes_trio.testing.fence import Incarnation
 from hermes_trio.testing.ledger_rules import Violation
@@ -46,9 +47,12 @@ class Witness:
         self._account = account
         self._unrecorded: list[Created] = []
         """The creates whose message has not yet stood in a row."""
+        self._seen: set[int] = set()
+        """The messages whose create took effect while its connection stood."""
 
     def accepted(self, call: Call, incarnation: Incarnation, message_id: int) -> None:
         """A create took effect."""
+        self._seen.add(message_id)
         self._unrecorded.append(Created(call, incarnation, message_id, trio.current_time()))
 
     def committed(self) -> None:
@@ -57,10 +61,15 @@ class Witness:
             known = {post["message_id"] for post in Rows(self._connection).posts}
             self._unrecorded = [made for made in self._unrecorded if str(made.message_id) not in known]
 
-    def uncertain(self, chat: int, text: str) -> int:
+    def uncertain(self, fake: TelegramFake, chat: int, text: str) -> int:
         """How many creates of this text the platform took and no bot could learn of, for a reason that we know."""
-        return sum(
-            made.call.args.get("chat_id") == chat
+        late = sum(
+            change.message_id not in self._seen and bool(change.args.get("text") == text)
+            for change in fake.history
+            if change.method == "sendMessage" and change.chat_id == chat
+        )
+        return late + sum(
+            bool(made.call.args.get("chat_id") == chat)
             and made.call.args.get("text") == text
             and (made.call.fault is not None or made.incarnation.died_at < made.time + GRACE)
             for made in self._unrecorded

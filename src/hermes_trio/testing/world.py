@@ -11,24 +11,24 @@ import copy
 import itertools
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from functools import cache, partial
 from typing import Any
 
 import trio
 import trio.testing
-from attrs import frozen
 
 from hermes_fakes.faults import Call
 from hermes_trio.config import Config
 from hermes_trio.ledger import inbox, obligations
-from hermes_trio.runtime import Ports, open_runtime
+from hermes_trio.runtime import Ports
 from hermes_trio.testing.amnesia import amnesia_of
 from hermes_trio.testing.checker import check
+from hermes_trio.testing.direct import DirectClient
 from hermes_trio.testing.disk import Disk
 from hermes_trio.testing.faults import Fault, Injected, Missed, names_of
 from hermes_trio.testing.fence import Boundaries, Crashed, Incarnation
 from hermes_trio.testing.guards import GeneratorGuard, LeftTheWorld, inside_the_world, strays
+from hermes_trio.testing.life import Bot, Life, runtime_bot
 from hermes_trio.testing.logs import kept_errors
 from hermes_trio.testing.network import Link, Network, link
 from hermes_trio.testing.people import ModelSide, TelegramSide
@@ -80,24 +80,6 @@ class WorldClock:
     def step(self, seconds: float) -> None:
         """Moves it, as an operator or a time server does."""
         self.offset += seconds
-
-
-@frozen
-class Life:
-    """What a bot is given for one life: its configuration, the ports to the world, and what else it is made of."""
-
-    config: Config
-    ports: Ports
-    tools: Sequence[Tool] | None
-
-
-Bot = Callable[[Life], AbstractAsyncContextManager[object]]
-"""Makes a fresh bot that runs while the block does."""
-
-
-def runtime_bot(life: Life) -> AbstractAsyncContextManager[object]:
-    """The real runtime."""
-    return open_runtime(life.config, ports=life.ports, tools=life.tools)
 
 
 class World:
@@ -328,7 +310,8 @@ class World:
         )
         try:
             with incarnation.scope:
-                async with self._bot(Life(self.config, ports, self._tools)):
+                client = DirectClient(self.network, incarnation)
+                async with self._bot(Life(self.config, ports, self._tools, client)):
                     incarnation.started.set()
                     self._notify()
                     await trio.sleep_forever()
@@ -362,7 +345,7 @@ class World:
     def _run(self, scenario: Scenario) -> None:
         __tracebackhide__ = True
         self._amnesia.strike()
-        guard, generators = StallGuard(), GeneratorGuard()
+        guard, generators = StallGuard(self.limit), GeneratorGuard()
         try:
             with inside_the_world(), kept_errors(self.errors):
                 run_seeded(partial(self._play, scenario, generators), self.seed, guard)
@@ -372,6 +355,8 @@ class World:
             raise single from None
         finally:
             self.steps = guard.steps
+        if guard.late:
+            raise Stuck(f"the story did not end within {self.limit:g} s")
         if guard.spinning:
             raise Stuck(f"a task runs round and round while no time passes: {guard.spinning}")
         if guard.shielded:
@@ -389,10 +374,7 @@ class World:
                     await nursery.start(fake.run)
                 nursery.start_soon(self._keep_alive)
                 await self.up()
-                with trio.move_on_after(self.limit) as limit:
-                    await scenario(self)
-                if limit.cancelled_caught:
-                    raise Stuck(f"the story did not end within {self.limit:g} s")
+                await scenario(self)
                 await self.quiet()
                 self._judge()
                 if self.alive is not None:

@@ -1,0 +1,62 @@
+"""The checker on a database: it finds what the rows say against the promises, and only reads."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rows import a2_tool_then_answer
+
+from hermes_trio.commands.check_ledger import check_ledger
+from hermes_trio.commands.faults import faults
+from hermes_trio.testing import check_database, run_world
+
+LIES = {
+    "I1": "UPDATE inbox SET state = 'queued'",
+    "I2": "UPDATE delivery_obligations SET state = 'withdrawn'",
+    "I3": "UPDATE messages SET content = 'something else' WHERE role = 'assistant' AND tool_calls IS NULL",
+    "I4": "UPDATE posts SET marked = 1",
+}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """The disk of a world, as a file."""
+    path = tmp_path / "state.db"
+    with sqlite3.connect(path) as target:
+        run_world(a2_tool_then_answer).disk.connection.backup(target)
+    target.close()
+    return path
+
+
+def test_a_good_database_is_good(database: Path) -> None:
+    """A database that a whole story was written to breaks nothing."""
+    assert check_database(database) == []
+    assert "every promise is kept" in CliRunner().invoke(check_ledger, [str(database.parent)]).output
+
+
+@pytest.mark.parametrize("invariant", LIES)
+def test_a_lie_is_found(database: Path, invariant: str) -> None:
+    """A row that contradicts the others is reported under its invariant, and the command exits 1."""
+    with sqlite3.connect(database) as connection:
+        connection.execute(LIES[invariant])
+    connection.close()
+    assert invariant in {violation.invariant for violation in check_database(database)}
+    done = CliRunner().invoke(check_ledger, [str(database)])
+    assert done.exit_code == 1
+    assert f"{invariant}:" in done.output
+
+
+def test_no_database_is_said(tmp_path: Path) -> None:
+    """A path without a database is an error of its own."""
+    assert CliRunner().invoke(check_ledger, [str(tmp_path)]).exit_code == 69
+
+
+def test_the_matrix_shows_every_boundary() -> None:
+    """`faults` kills the built-in conversation at each boundary, and all is delivered."""
+    done = CliRunner().invoke(faults, [])
+    assert done.exit_code == 0, done.output
+    assert "0 broke a promise" in done.output
+    assert "commit! answer" in done.output
