@@ -21,6 +21,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -471,8 +472,9 @@ def _wire(capabilities: Capabilities, config: Config) -> Wire:
 
 
 def _notices(account: Account, config: Config) -> Notices:
+    """The words for what was abandoned. They do not expire: a chat that comes back late still learns of it."""
     return Notices(
-        expired=account.plan(notices.EXPIRED),
-        refused=account.plan(notices.PART_REFUSED),
+        expired=evolve(account.plan(notices.EXPIRED), expire=inf),
+        refused=evolve(account.plan(notices.PART_REFUSED), expire=inf),
         reserve=config.delivery.reserve == "all",
     )

@@ -29,12 +29,15 @@ from hermes_trio.model.base import (
 )
 from hermes_trio.model.errors import retry_delay
 from hermes_trio.text.markdown import is_blank
+from hermes_trio.text.repair import repair
 from hermes_trio.tools.base import Tool, ToolContext, ToolError
 
 MAX_STEPS = 60
 """Requests to the model in one turn: a loop of calls that never answers must end before it costs a fortune."""
 MAX_RESULT = 60_000
 """Characters of a tool's result that the model reads; the rest is cut with a note, to keep the request bounded."""
+PROGRESS = "⚙ "
+"""Begins a line that shows a tool at work."""
 EMPTY_RETRIES = 1
 """How often an empty answer is asked for again."""
 
@@ -184,7 +187,7 @@ class _Run:
                 continue
             self._count(completion.usage)
             if completion.tool_calls or not is_blank(completion.text):
-                return completion
+                return _repaired(completion)
             if empty >= EMPTY_RETRIES:
                 return NoAnswer(NoAnswerKind.EMPTY, "the model answered nothing", "", self.usage)
             empty += 1
@@ -204,7 +207,7 @@ class _Run:
         if isinstance(error, ContextOverflow):
             return NoAnswer(NoAnswerKind.TOO_LONG, str(error), "", self.usage)
         if isinstance(error, Truncated):
-            return NoAnswer(NoAnswerKind.CUT, str(error), partial, self.usage)
+            return NoAnswer(NoAnswerKind.CUT, str(error), repair(partial), self.usage)
         return NoAnswer(NoAnswerKind.FAILED, str(error), "", self.usage)
 
     def _count(self, usage: Usage | None) -> None:
@@ -214,16 +217,17 @@ class _Run:
                 self.usage.completion + usage.completion,
                 self.usage.cached + usage.cached,
                 self.usage.reasoning + usage.reasoning,
+                usage.prompt,
             )
 
     async def perform(self, calls: Sequence[ToolCall]) -> list[Message]:
         """Runs the calls in order, one at a time, and returns their results as messages."""
         results = []
         for call in calls:
-            self._progress = {call.id: f"⚙ {call.name} …"}
+            self._progress = {call.id: f"{PROGRESS}{call.name} …"}
             self._show()
             await self._journal.start(call)
-            content = await self._call(call)
+            content = repair(await self._call(call))
             await self._journal.result(call, content)
             results.append(Message("tool", content, tool_call_id=call.id, name=call.name))
         self._progress = {}
@@ -248,7 +252,7 @@ class _Run:
 
     async def _run_tool(self, tool: Tool, call: ToolCall, arguments: Mapping[str, Any]) -> str:
         def progress(text: str) -> None:
-            self._progress[call.id] = f"⚙ {call.name}: {text}"
+            self._progress[call.id] = f"{PROGRESS}{call.name}: {text}"
             self._show()
 
         try:
@@ -261,3 +265,11 @@ class _Run:
         if len(result) > MAX_RESULT:
             return f"{result[:MAX_RESULT]}\n[cut here: {len(result) - MAX_RESULT} more characters]"
         return result
+
+
+def _repaired(completion: Completion) -> Completion:
+    """Without lone surrogates, which no row and no wire can hold."""
+    calls = tuple(
+        evolve(call, name=repair(call.name), arguments=repair(call.arguments)) for call in completion.tool_calls
+    )
+    return evolve(completion, text=repair(completion.text), tool_calls=calls)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import click
 
+from hermes_trio.testing.direct import direct_bot
 from hermes_trio.testing.explore import Exploration, explore_crashes
 from hermes_trio.testing.world import World
 
@@ -36,7 +37,7 @@ def faults(seed: int, pairs: bool) -> None:
     Exits 1 when a promise was broken anywhere.
     """
     with click.progressbar(length=1, label="crashes") as bar:
-        found = explore_crashes(conversation, depth=2 if pairs else 1, seed=seed, progress=_steps(bar))
+        found = explore_crashes(conversation, depth=2 if pairs else 1, seed=seed, progress=_steps(bar), bot=direct_bot)
     click.echo(matrix(found))
     click.echo(f"{len(found.verdicts)} runs, {len(found.failures)} broke a promise")
     for verdict in found.failures[:1]:

@@ -62,6 +62,8 @@ class Conversations:
         self._previous_death = previous_death
         """Wall-clock seconds of the latest commit of the incarnation before this one."""
         self._actors: dict[Address, _Actor] = {}
+        self._alive: set[str] = set()
+        """The turns that run in this process, and those that it is about to begin."""
         self._busy = trio.Event()
         """Set while there is an actor; `_idle` is its contrary."""
         self._idle = trio.Event()
@@ -72,7 +74,7 @@ class Conversations:
         """Something arrived at this address. Never blocks."""
         if self._closing or address.account not in self._accounts:
             return
-        actor = self._actors.get(address)
+        actor = self._at(address)
         if actor is None:
             actor = self._actors[address] = _Actor(self, address)
             if self._idle.is_set():
@@ -82,10 +84,18 @@ class Conversations:
         actor.woken.set()
 
     def cancel(self, address: Address, turn: str) -> None:
-        """The ledger says that this turn has ended: what still works for it is cancelled. Never blocks."""
-        actor = self._actors.get(address)
+        """The ledger says that this turn, or compression, has ended: its work is cancelled. Never blocks."""
+        actor = self._at(address)
         if actor is not None:
             actor.cancel(turn)
+
+    def _at(self, address: Address) -> _Actor | None:
+        """The actor of an address, also one that began when its chat had another id."""
+        found = self._actors.get(address)
+        if found is None and self._courier.moved:
+            current = self._courier.current
+            found = next((actor for old, actor in self._actors.items() if current(old) == address != old), None)
+        return found
 
     async def recover(self) -> None:
         """Wakes every address at which a row waits or a turn was interrupted by the end of the process."""
@@ -117,17 +127,26 @@ class Conversations:
             self._idle.set()
 
     async def _begin(self, address: Address) -> Begun | Gathering | Compress | records.Ended | None:
-        return await self._ledger.insist(
+        """What is next at this address; the turn that it may begin counts as this process's before its row is there."""
+        turn_id = self._ids()
+        self._alive.add(turn_id)
+        begun = await self._ledger.insist(
             records.begin_next,
-            address,
+            self._courier.current(address),
             self._access,
             self._reserve,
-            self._ids(),
+            turn_id,
             self._ids(),
             self._accounts[address.account].plan(notices.GAVE_UP),
             self._previous_death,
+            frozenset(self._alive),
             self._clock.now(),
         )
+        if not isinstance(begun, Begun) or begun.turn.id != turn_id:
+            self._alive.discard(turn_id)
+        if isinstance(begun, Begun):
+            self._alive.add(begun.turn.id)
+        return begun
 
 
 class _Actor:
@@ -137,8 +156,8 @@ class _Actor:
         self._conversations = conversations
         self._address = address
         self._scope: trio.CancelScope | None = None
-        self._turn: str | None = None
-        """The turn that runs in the scope."""
+        self._job: str | None = None
+        """The turn, or the compression, that runs in the scope."""
         self._patience: trio.CancelScope | None = None
         """How long the actor waits for it."""
         self._over: set[str] = set()
@@ -148,7 +167,7 @@ class _Actor:
 
     def cancel(self, turn: str) -> None:
         """Cancels the scope of this turn, also one that is only about to begin."""
-        if self._turn == turn and self._scope is not None and self._patience is not None:
+        if self._job == turn and self._scope is not None and self._patience is not None:
             self._scope.cancel()
             self._patience.deadline = min(self._patience.deadline, trio.current_time() + LETTING_GO)
         else:
@@ -178,29 +197,34 @@ class _Actor:
                 with trio.move_on_after(max(0.0, until - conversations._clock.now())):
                     await self.woken.wait()
             case Compress():
-                await runner.compress(begun)
+                await self._run(begun.id, partial(runner.compress, begun))
             case Begun():
                 conversations._courier.wake(self._address)
-                await self._run(begun, partial(runner.run, begun))
+                await self._run(begun.turn.id, partial(runner.run, begun))
             case _:
                 conversations._courier.wake(self._address)
         return True
 
-    async def _run(self, begun: Begun, work: Callable[[], Awaitable[None]]) -> None:
-        """Runs a turn in a task and a scope of its own, and does not wait for ever for one that was cancelled."""
-        if begun.turn.id in self._over:
-            self._over.discard(begun.turn.id)
-            return
-        self._turn, self._scope, self._patience = begun.turn.id, trio.CancelScope(), trio.CancelScope()
+    async def _run(self, job: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Runs a turn, or a compression, in a task and a scope of its own; it does not wait for ever for its end."""
+        try:
+            if job not in self._over:
+                await self._run_in_scope(job, work)
+        finally:
+            self._over.discard(job)
+            self._conversations._alive.discard(job)
+
+    async def _run_in_scope(self, job: str, work: Callable[[], Awaitable[None]]) -> None:
+        self._job, self._scope, self._patience = job, trio.CancelScope(), trio.CancelScope()
         ended = trio.Event()
-        self._conversations._nursery.start_soon(_work, self._scope, work, ended, name=f"turn {begun.turn.id}")
+        self._conversations._nursery.start_soon(_work, self._scope, work, ended, name=f"turn {job}")
         try:
             with self._patience:
                 await ended.wait()
             if not ended.is_set():
-                log.warning("a turn that was ended hangs; it is left alone", turn=begun.turn.id)
+                log.warning("what was ended hangs; it is left alone", turn=job)
         finally:
-            self._turn = self._scope = self._patience = None
+            self._job = self._scope = self._patience = None
 
 
 async def _work(scope: trio.CancelScope, work: Callable[[], Awaitable[None]], ended: trio.Event) -> None:

@@ -63,8 +63,8 @@ class Admitted:
 
     arrived: tuple[Address, ...] = ()
     """Where something new waits, for a turn or for delivery."""
-    ended: tuple[TurnRow, ...] = ()
-    """The turns that were ended: their scopes are to be cancelled."""
+    ended: tuple[tuple[Address, str], ...] = ()
+    """The turns and compressions that were ended: their scopes are to be cancelled."""
 
 
 @frozen
@@ -75,12 +75,18 @@ class _Admission:
     rules: Rules
     batch: Batch
     now: float
-    ended: list[TurnRow] = field(factory=list)
+    ended: list[tuple[Address, str]] = field(factory=list)
 
     def admit(self, inbound: Inbound, new_id: str) -> bool:
         """Stores one message and what follows from it; False when it is known."""
         if inbox.is_known(self.con, inbound):
             return False
+        moved = accounts.moved_to(self.con, inbound.address)
+        if moved is not None:
+            native_id = f"{inbound.address.chat}:{inbound.native_id}"
+            inbound = evolve(inbound, address=evolve(inbound.address, chat=moved), native_id=native_id, anchor=None)
+            if inbox.is_known(self.con, inbound):
+                return False
         accounts.mark_living(self.con, inbound.address)
         if inbound.unreadable is not None:
             self._unreadable(inbound)
@@ -116,6 +122,7 @@ class _Admission:
             new_id=new_id,
             now=self.now,
             stop=lambda turn: self._close(turn, "stop", notices.STOPPED),
+            drop=self._drop,
         )
         outcome: Outcome = run_command(self.rules.registry, parsed, call)
         if outcome.enqueue is None:
@@ -199,7 +206,12 @@ class _Admission:
     def _close(self, turn: TurnRow, event: str, notice: str) -> None:
         said = self.batch.said.get(turn.reply, "")
         records.close(self.con, turn, event, notice, said, self.rules.account, self.now)
-        self.ended.append(turn)
+        self.ended.append((turn.address, turn.id))
+
+    def _drop(self, row: InboxRow) -> None:
+        inbox.move(self.con, row.id, "drop", self.now)
+        if row.kind == "command":
+            self.ended.append((row.address, records.compression_id(row)))
 
     def _store(self, inbound: Inbound, kind: str, state: str, turn: str | None = None) -> InboxRow:
         row_id = inbox.store(self.con, inbound, kind, state, self.now, turn=turn)

@@ -16,7 +16,7 @@ from attrs import field, frozen
 from hermes_trio.access import Access
 from hermes_trio.delivery.account import Account
 from hermes_trio.ledger import Connection
-from hermes_trio.ledger.rows import TurnRow
+from hermes_trio.ledger.rows import InboxRow, TurnRow
 from hermes_trio.platforms.base import Attachment
 from hermes_trio.values import Address
 
@@ -54,6 +54,8 @@ class CommandCall:
     now: float
     stop: Callable[[TurnRow], None]
     """Ends the running turn as stopped, with its partial closed on screen."""
+    drop: Callable[[InboxRow], None]
+    """Takes a waiting message out of the queue; a compression that it asked for is ended."""
 
 
 @frozen

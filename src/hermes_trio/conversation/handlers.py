@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from attrs import evolve
+
 from hermes_trio.conversation.commands import Command, CommandCall, Outcome, Registry, help_text
 from hermes_trio.conversation.policy import Busy
 from hermes_trio.ledger import accounts, inbox, obligations, transcript, turns
@@ -16,11 +18,16 @@ EXCERPT = 60
 
 
 def _stop(call: CommandCall) -> Outcome:
-    waiting = len(inbox.queued(call.con, call.address))
+    rows = inbox.queued(call.con, call.address)
+    compression = next((row for row in rows if row.kind == "command"), None)
+    waiting = len(rows) - (call.running is None and compression is not None)
     tail = f" {waiting} more waiting; /queue clear drops them." if waiting else ""
-    if call.running is None:
+    if call.running is not None:
+        call.stop(call.running)
+    elif compression is not None:
+        call.drop(compression)
+    else:
         return Outcome(f"Nothing is running.{tail}")
-    call.stop(call.running)
     return Outcome(f"⏹ Stopped.{tail}")
 
 
@@ -31,13 +38,13 @@ def _queue(call: CommandCall) -> Outcome:
         return Outcome(_listed(rows))
     if words == ["clear"]:
         for row in rows:
-            inbox.move(call.con, row.id, "drop", call.now)
+            call.drop(row)
         return Outcome(f"Dropped {len(rows)} waiting message{'s' * (len(rows) != 1)}.")
     if words[0] == "drop" and len(words) == 2 and words[1].isdecimal():
         number = int(words[1])
         if not 1 <= number <= len(rows):
             return Outcome(f"There is no number {number} in the queue. {_listed(rows)}")
-        inbox.move(call.con, rows[number - 1].id, "drop", call.now)
+        call.drop(rows[number - 1])
         return Outcome(f"Dropped number {number}: {_excerpt(rows[number - 1].text)}")
     busy = call.running is not None or bool(rows)
     return Outcome(f"⏳ Queued as number {len(rows) + 1}." if busy else "", enqueue=call.arguments)
@@ -114,14 +121,16 @@ def _retry(call: CommandCall) -> Outcome:
 
 
 def _take_back(call: CommandCall) -> InboxRow | None:
-    """Hides the latest exchange of the session and returns the message that began it."""
+    """Hides the latest exchange of the session and returns what began it: the message, with all its parts."""
     session = transcript.route(call.con, call.address)
     turn = None if session is None else transcript.last_turn(call.con, session)
     if turn is None:
         return None
     row = inbox.get(call.con, turns.get(call.con, turn).inbox)
+    parts = inbox.parts_of(call.con, row, turn)
     transcript.hide_turn(call.con, turn)
-    return row
+    text = "\n".join(part.text for part in parts if part.text)
+    return evolve(row, text=text, attachments=tuple(each for part in parts for each in part.attachments))
 
 
 def _compress(call: CommandCall) -> Outcome:

@@ -57,8 +57,8 @@ class Ingress:
         said = self._courier.all_said({message.address for message in inbound})
         stored = Batch(inbound, cursor, said, tuple(self._ids() for _ in inbound))
         admitted = await self._ledger.insist(admit, self._rules, stored, self._clock.now())
-        for turn in admitted.ended:
-            self._conversations.cancel(turn.address, turn.id)
+        for address, turn in admitted.ended:
+            self._conversations.cancel(address, turn)
         for address in admitted.arrived:
             self._conversations.wake(address)
             self._courier.wake(address)

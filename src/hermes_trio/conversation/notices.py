@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hermes_trio.agent import NoAnswer, NoAnswerKind
+from hermes_trio.text.fences import close_fence
 
 EMPTY = "⚠ The model had nothing to say. Please ask again, perhaps in other words."
 FAILED = "⚠ The language model could not be reached or refused the request. Please try again in a while."
@@ -36,5 +37,5 @@ _BY_KIND = {
 def notice_for(result: NoAnswer) -> str:
     """What the user sees instead of an answer: a notice, behind what there was of an answer that broke off."""
     if result.kind is NoAnswerKind.CUT:
-        return f"{result.partial.rstrip()}\n\n{CUT}" if result.partial.strip() else FAILED
+        return f"{close_fence(result.partial.rstrip())}\n\n{CUT}" if result.partial.strip() else FAILED
     return _BY_KIND[result.kind]

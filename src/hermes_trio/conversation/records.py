@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from hermes_trio.access import Access
+from hermes_trio.agent import PROGRESS
 from hermes_trio.conversation import notices
 from hermes_trio.conversation.history import open_calls, user_text
 from hermes_trio.delivery.account import Account
@@ -19,6 +20,7 @@ from hermes_trio.ledger import Connection, accounts, inbox, transcript, turns
 from hermes_trio.ledger.rows import InboxRow, MessageRow, TurnRow
 from hermes_trio.model.base import ToolCall, Usage
 from hermes_trio.platforms.base import Attachment
+from hermes_trio.text.fences import close_fence
 from hermes_trio.values import Address
 
 GATHER = 1.0
@@ -44,7 +46,7 @@ class Begun:
     resumed: bool
     model: str | None
     """The model that was chosen for the session; None: the configured one."""
-    last_prompt: int
+    last_context: int
     """Tokens of the session's latest request, as the server counted them; 0: nobody did."""
     attachments: tuple[Attachment, ...] = ()
     """What came with the messages that the turn answers."""
@@ -66,6 +68,16 @@ class Compress:
     session: str
     rows: tuple[MessageRow, ...]
 
+    @property
+    def id(self) -> str:
+        """What it is called while it is at work."""
+        return compression_id(self.inbound)
+
+
+def compression_id(row: InboxRow) -> str:
+    """The name of the compression that a waiting /compress asks for."""
+    return f"compress.{row.id}"
+
 
 @frozen
 class Ended:
@@ -81,15 +93,20 @@ def begin_next(
     session_id: str,
     gave_up: Plan,
     previous_death: float,
+    alive: frozenset[str],
     now: float,
 ) -> Begun | Gathering | Compress | Ended | None:
     """The next turn of an address: the one that a restart interrupted, else one for the oldest queued row.
 
-    None: nothing waits there. turn_id, session_id: for new rows, where they are needed.
+    None: nothing waits there, or a turn that this process runs is at work. turn_id, session_id: for new rows, where
+    they are needed. alive: the turns that this process runs; two may stand at one address when its chat has moved.
     """
-    running = turns.running(con, address)
-    if running is not None:
-        return _resume(con, running, access, gave_up, previous_death, now)
+    running = turns.all_running(con, address)
+    for turn in running:
+        if turn.id not in alive:
+            return _resume(con, turn, access, gave_up, previous_death, now)
+    if running:
+        return None
     rows = inbox.queued(con, address)
     if not rows:
         return None
@@ -100,7 +117,9 @@ def begin_next(
     session = transcript.current_session(con, address, session_id, now)
     if row.kind == "command":
         return Compress(row, session, transcript.messages(con, session))
-    parts = [other for other in rows if other.group == row.group] if row.group is not None else [row]
+    parts = [row]
+    if row.group is not None:
+        parts = [other for other in rows if other.group == row.group and other.kind != "command"]
     complete = parts[-1].received_at + GATHER
     if row.group is not None and complete - GATHER <= now < complete:  # else the clock was stepped
         return Gathering(complete)
@@ -128,7 +147,7 @@ def _begun(con: Connection, turn: TurnRow, row: InboxRow, *, resumed: bool) -> B
         open_calls(transcript.messages_of_turn(con, turn.id)) if resumed else (),
         resumed,
         transcript.chosen_model(con, turn.session),
-        turns.last_prompt(con, turn.session),
+        turns.last_context(con, turn.session),
         tuple(attachment for part in inbox.parts_of(con, row, turn.id) for attachment in part.attachments),
     )
 
@@ -222,9 +241,20 @@ def close(con: Connection, turn: TurnRow, event: str, notice: str, said: str, ac
     if not may_show_text(con, turn.reply, account.wire):
         withdraw_reply(con, turn.reply, account.wire, now)
         return
-    if said.strip():
-        transcript.append(con, turn.session, turn.id, "assistant", said, now, interrupted=True)
-    commit_reply(con, turn.reply, account.plan(f"{said.rstrip()}\n\n{notice}".strip()), now)
+    spoken = _own_words(said, transcript.messages_of_turn(con, turn.id))
+    if spoken:
+        transcript.append(con, turn.session, turn.id, "assistant", spoken, now, interrupted=True)
+    commit_reply(con, turn.reply, account.plan(f"{close_fence(said.rstrip())}\n\n{notice}".strip()), now)
+
+
+def _own_words(said: str, own: Sequence[MessageRow]) -> str:
+    """Of a preview what has no row of its own: neither the words before a tool call nor the tool's progress."""
+    for row in own:
+        if row.role == "assistant" and row.content:
+            said = said.removeprefix(row.content).lstrip()
+    if said.startswith(PROGRESS):
+        said = said.partition("\n\n")[2]
+    return said.strip()
 
 
 def compress(
@@ -235,6 +265,8 @@ def compress(
     Raises TurnOver when the command was dropped meanwhile.
     """
     _expect_waiting(con, row)
+    if not is_waiting(con, row):
+        return
     if transcript.route(con, row.address) == session:
         transcript.start_session(con, row.address, new_id, now, reason="compression", parent=session)
         transcript.append(con, new_id, None, "summary", summary, now)
@@ -256,9 +288,16 @@ def compress_under_turn(
     return _begun(con, turns.get(con, turn.id), row, resumed=begun.resumed)
 
 
+def is_waiting(con: Connection, row: InboxRow) -> bool:
+    """Whether a /compress is still to be carried out: it may have been stopped, or dropped from the queue."""
+    return inbox.get(con, row.id).state == "queued"
+
+
 def not_compressed(con: Connection, row: InboxRow, notice: Plan, reserve: bool, now: float) -> None:
     """A failed summary changes nothing; the user is told. Raises TurnOver when the command was dropped meanwhile."""
     _expect_waiting(con, row)
+    if not is_waiting(con, row):
+        return
     inbox.move(con, row.id, "answer", now)
     add_control(con, f"compressed.{row.id}", row.address, notice, now, reserve=reserve, anchor=row.anchor)
 

@@ -191,7 +191,7 @@ class TurnRunner:
 
     def _is_full(self, begun: Begun) -> bool:
         context = self._ports.settings.context
-        return not begun.resumed and 0 < FULL * context < begun.last_prompt
+        return not begun.resumed and 0 < FULL * context < begun.last_context
 
     async def _compressed(self, begun: Begun) -> Begun | None:
         """The same turn in a new session, behind a summary of what came before it; None when there is none."""

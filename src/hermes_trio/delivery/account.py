@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+import structlog
 import trio
 
 from hermes_trio.delivery.planning import Plan
@@ -15,8 +16,10 @@ from hermes_trio.text.split import split
 from hermes_trio.text.units import measure
 from hermes_trio.values import Address
 
+log = structlog.get_logger(__name__)
+
 MAX_TYPING = 4
-"""Typing signs of an account under way at a time; those beyond are left out, so that they never keep a message waiting."""
+"""Typing signs of an account under way at a time; those beyond are left out: none may keep a message waiting."""
 
 
 class Account:
@@ -42,11 +45,14 @@ class Account:
         """Units that each part leaves free for the marker."""
 
     async def show_typing(self, address: Address) -> None:
-        """Shows the typing sign once, if nothing more important is in its way. Cancelled: it may or may not be shown."""
+        """Shows the typing sign once, if nothing more important is in its way. Cancelled: it may be shown or not."""
         if self.down or trio.current_time() < self.quiet_until or not self._typing.available_tokens:
             return
         async with self._typing:
-            await self.platform.typing(address)
+            try:
+                await self.platform.typing(address)
+            except Exception:  # a supervision border: a sign that fails must not end the turn that it stands for
+                log.exception("an adapter cannot show that the bot types", account=self.name)
 
     @property
     def capabilities(self) -> Capabilities:

@@ -22,8 +22,9 @@ from hermes_trio.delivery.lane import Decision, Moment, Notices, Shown, decide, 
 from hermes_trio.delivery.steps import Edit
 from hermes_trio.delivery.store import load, save
 from hermes_trio.delivery.view import View, Wire
-from hermes_trio.ledger import Connection, Ledger, LedgerClosed, accounts, obligations, operating
+from hermes_trio.ledger import Connection, Ledger, LedgerClosed, accounts, obligations
 from hermes_trio.platforms.outcomes import Accepted, Outcome, Reason, Refused, Unknown
+from hermes_trio.text.repair import repair
 from hermes_trio.values import Address
 
 WINDOW = 256
@@ -92,12 +93,15 @@ class Courier:
         self._offset = clock.now() - trio.current_time()
         self._hurried = False
         """The process is to end soon: lanes without work end at once."""
+        self._moved: dict[tuple[str, str], str] = {}
+        """By account and chat: the chat that it has become since this life of the process began."""
         self._closing = False
 
     # -- what other rooms say to it ---------------------------------------------------------------------------------
 
     def wake(self, address: Address) -> None:
         """Rows of this address have changed. Never blocks."""
+        address = self.current(address)
         lane = self._lanes.get(address)
         if lane is not None:
             lane.woken.set()
@@ -105,8 +109,20 @@ class Courier:
             self._wanted[address] = None
             self._change()
 
+    @property
+    def moved(self) -> bool:
+        """Whether any chat has moved in this life of the process."""
+        return bool(self._moved)
+
+    def current(self, address: Address) -> Address:
+        """The address that this one has become, where its chat has moved in this life of the process."""
+        while (moved := self._moved.get((address.account, address.chat))) is not None:
+            address = evolve(address, chat=moved)
+        return address
+
     def show(self, address: Address, reply: str, text: Callable[[], str]) -> None:
         """A streaming reply should show this Markdown; `text` is called when a preview is really made. Never blocks."""
+        address = self.current(address)
         previews = self._previews.setdefault(address, {})
         preview = previews.get(reply)
         if preview is None:
@@ -121,7 +137,7 @@ class Courier:
 
     def next_look(self, address: Address) -> trio.Event:
         """Is set when a lane has next decided on this address, and all that it decided stands in rows."""
-        return self._looked.setdefault(address, trio.Event())
+        return self._looked.setdefault(self.current(address), trio.Event())
 
     def all_said(self, addresses: Iterable[Address]) -> Mapping[str, str]:
         """By streaming reply at these addresses: the Markdown that its latest preview was made of."""
@@ -134,6 +150,7 @@ class Courier:
 
     def forget(self, address: Address, reply: str) -> None:
         """The reply streams no more. Never blocks."""
+        address = self.current(address)
         previews = self._previews.get(address, {})
         previews.pop(reply, None)
         if not previews:
@@ -265,7 +282,7 @@ class Courier:
                 next_due = min(next_due, self._clock.now() + wait)
                 continue
             preview.fresh = False
-            preview.said = preview.text()
+            preview.said = repair(preview.text())
             preview.shown = preview.shown.revised(account.split(preview.said))
         return next_due
 
@@ -282,8 +299,17 @@ class Courier:
         preview = self._previews.get(address, {}).get(view.id)
         if preview is not None and not view.final:
             self._keep(account, preview, view, isinstance(step, Edit), outcome)
-        if isinstance(outcome, Refused) and outcome.moved_to is not None:
-            self.wake(evolve(address, chat=outcome.moved_to))
+        if isinstance(outcome, Refused) and outcome.moved_to not in (None, address.chat):
+            self._follow(address, str(outcome.moved_to))
+
+    def _follow(self, address: Address, chat: str) -> None:
+        """The rows of a chat have moved to another; whoever still speaks of the old one means the new one."""
+        self._moved.pop((address.account, chat), None)  # it may have moved back
+        self._moved[address.account, address.chat] = chat
+        for old in [old for old in self._previews if (old.account, old.chat) == (address.account, address.chat)]:
+            self._previews.setdefault(evolve(old, chat=chat), {}).update(self._previews.pop(old))
+        self._look_at = -inf
+        self.wake(address)
 
     def _learn(self, account: Account, outcome: Outcome) -> None:
         if isinstance(outcome, Accepted):
@@ -318,6 +344,7 @@ class Courier:
         offset = self._clock.now() - trio.current_time()
         if abs(offset - self._offset) > STEP_TOLERANCE:
             log.warning("the clock was stepped", seconds=round(offset - self._offset, 3))
+            self._offset = offset  # whoever looks next finds it noticed, and what it records comes behind this
             wires = {name: account.wire for name, account in self._accounts.items()}
             for account in self._accounts.values():
                 account.alive_at = -inf

@@ -156,6 +156,22 @@ def clock_stepped(view: View, wire: Wire, now: float) -> View:
     return evolve(view, posts=posts, not_before=not_before, alive_at=-inf, down_until=-inf, failed_at=-inf)
 
 
+def moved(view: View) -> View:
+    """The chat has another id now: ids of messages in the old one mean nothing there, or another message.
+
+    What was confirmed on the old screen is not posted again; whatever else was made there is left to itself.
+    """
+    posts: list[Post] = []
+    for post in view.posts:
+        if post.state is PostState.DOUBTFUL:
+            posts.append(post)
+        elif post.state in (PostState.INTENDED, PostState.UNKNOWN) and not post.reserved:
+            posts.append(evolve(post, state=PostState.DOUBTFUL, body=None))
+        elif post.confirmed is not None:
+            view = _reform(view, post.confirmed, Form.SEEN)
+    return evolve(view, posts=tuple(posts), anchor=None)
+
+
 def release(view: View, now: float) -> View:
     """The operator lets a held obligation go on: one more marked copy may be made, whatever time has passed."""
     assert view.ended is Ending.HELD, f"{view.id} is not held"

@@ -16,7 +16,7 @@ import trio
 from attrs import evolve, frozen
 
 from hermes_trio.delivery.account import Account
-from hermes_trio.delivery.folding import apply, intend, resplit
+from hermes_trio.delivery.folding import apply, intend, moved, resplit
 from hermes_trio.delivery.planning import Plan, add_control
 from hermes_trio.delivery.reconcile import pick
 from hermes_trio.delivery.steps import Create, Delete, Edit, Lookup, Request, Resplit, Wait
@@ -32,10 +32,11 @@ from hermes_trio.values import Address
 MAX_ROW_STEPS = 1000
 """Changes of rows in one decision; more would mean that the core goes round in circles."""
 GRACE = 20.0
-"""Seconds beyond the request timeout after which a request is given up from outside: an adapter whose own deadlines, for
+"""Seconds beyond the request timeout after which a request is given up from outside: an adapter's own deadlines, for
 connecting too, do not work."""
-EXPIRED_SUFFIX, REFUSED_SUFFIX = ".expired", ".refused"
-"""Ends the id of the notice that an obligation leaves behind: identity comes from the cause."""
+EXPIRED_NOTICE, REFUSED_NOTICE = "notice.expired.", "notice.refused."
+"""Begins the id of the notice that an obligation leaves behind, before the obligation's own: identity comes from the
+cause."""
 
 log = structlog.get_logger(__name__)
 
@@ -135,7 +136,9 @@ def _remember(con: Connection, address: Address, outcome: Refused, now: float) -
     elif outcome.reason is Reason.DEAD_ADDRESS:
         accounts.mark_dead(con, address, outcome.detail or str(outcome.reason), now)
     elif outcome.reason is Reason.MOVED and outcome.moved_to is not None:
-        accounts.rename_chat(con, address.account, address.chat, outcome.moved_to)
+        for row in obligations.all_open_in(con, address):
+            save(con, row, moved(load(con, row)), now)
+        accounts.rename_chat(con, address, outcome.moved_to)
 
 
 def _load(con: Connection, row: ObligationRow, account: Account, moment: Moment) -> View:
@@ -170,12 +173,12 @@ def _leave_word(con: Connection, address: Address, notices: Notices, view: View,
         log.error("a delivery is held for the operator", obligation=view.id, reason=view.failure)
     if view.ended is Ending.ABANDONED:
         log.warning("a delivery is abandoned", obligation=view.id, reason=view.failure)
-        if owes_notice(view) and not view.id.endswith((EXPIRED_SUFFIX, REFUSED_SUFFIX)):
+        if owes_notice(view) and not view.id.startswith((EXPIRED_NOTICE, REFUSED_NOTICE)):
             expired = view.failure == EXPIRED
-            suffix, plan = (EXPIRED_SUFFIX, notices.expired) if expired else (REFUSED_SUFFIX, notices.refused)
-            waiting = any(row.id.endswith(suffix) for row in obligations.open_at(con, address))
+            prefix, plan = (EXPIRED_NOTICE, notices.expired) if expired else (REFUSED_NOTICE, notices.refused)
+            waiting = obligations.any_open_named(con, address, prefix)
             if not (expired and waiting):
-                add_control(con, view.id + suffix, address, plan, moment.now, reserve=notices.reserve)
+                add_control(con, prefix + view.id, address, plan, moment.now, reserve=notices.reserve)
 
 
 async def perform(account: Account, address: Address, step: Request) -> Outcome:

@@ -63,9 +63,14 @@ def send(con: Connection, address: Address, account: Account, text: str, key: st
     plan = account.plan(text)
     if not plan.parts:
         raise RequestRefused("the text is blank: there is nothing to send")
-    control = f"send.{address}.{key}"
+    control = f"send.{_dotless(str(address))}.{key}"
     add_control(con, control, address, plan, now, reserve=reserve)
     return control
+
+
+def _dotless(text: str) -> str:
+    """The text with its dots written otherwise, so that what stands behind the next dot is the key and nothing else."""
+    return text.replace("%", "%25").replace(".", "%2E")
 
 
 def look(con: Connection, delivery_id: str) -> Delivery:

@@ -91,24 +91,40 @@ def is_dead(con: Connection, address: Address) -> bool:
     return row is not None
 
 
-def rename_chat(con: Connection, account: str, old: str, new: str) -> None:
-    """The chat has another id now: inbox, turns, routes, sessions and open obligations follow it."""
+def rename_chat(con: Connection, address: Address, new: str) -> None:
+    """The chat of this address has another id now: open messages, turns, routes and open obligations follow it.
+
+    Message ids of the old chat mean nothing in the new one: an open message keeps its own behind the old chat's id,
+    and answers no message any more. `moved_to` knows the way from then on.
+    """
+    account, old = address.account, address.chat
     con.execute(
-        "UPDATE OR IGNORE inbox SET chat = ? WHERE account = ? AND chat = ? AND ended_at IS NULL", (new, account, old)
+        "UPDATE inbox SET chat = ?, native_id = ? || ':' || native_id, anchor = NULL"
+        " WHERE account = ? AND chat = ? AND ended_at IS NULL",
+        (new, old, account, old),
     )
     con.execute("UPDATE turns SET chat = ? WHERE account = ? AND chat = ?", (new, account, old))
     con.execute(
-        "UPDATE delivery_obligations SET chat_id = ? WHERE platform = ? AND chat_id = ?"
+        "UPDATE delivery_obligations SET chat_id = ?, due_at = 0 WHERE platform = ? AND chat_id = ?"
         " AND state NOT IN ('delivered', 'abandoned', 'withdrawn')",
         (new, account, old),
     )
     for row in con.execute("SELECT key, session FROM routes").fetchall():
-        address = Address.parse(row["key"])
-        if (address.account, address.chat) == (account, old):
-            key = str(Address(account, new, address.thread))
+        routed = Address.parse(row["key"])
+        if (routed.account, routed.chat) == (account, old):
+            key = str(Address(account, new, routed.thread))
             con.execute("DELETE FROM routes WHERE key = ?", (row["key"],))
             con.execute("INSERT OR IGNORE INTO routes (key, session) VALUES (?, ?)", (key, row["session"]))
             con.execute("UPDATE sessions SET key = ? WHERE id = ?", (key, row["session"]))
+    set_chat_setting(con, address, _MOVED, new)
+
+
+def moved_to(con: Connection, address: Address) -> str | None:
+    """The id that the chat of this address has now; None: it never moved."""
+    return chat_setting(con, address, _MOVED)
+
+
+_MOVED = "moved to"
 
 
 def beat(con: Connection, now: float) -> None:

@@ -96,7 +96,8 @@ def set_group(con: Connection, row_id: int, group: str) -> None:
 def addresses_with_work(con: Connection) -> tuple[Address, ...]:
     """The addresses at which a row is queued or a turn runs, in the order of their oldest open row."""
     rows = con.execute(
-        "SELECT account, chat, thread FROM inbox WHERE ended_at IS NULL AND state IN ('queued', 'running')"
+        "SELECT account, chat, thread FROM (SELECT account, chat, thread, id FROM inbox WHERE ended_at IS NULL"
+        " UNION ALL SELECT account, chat, thread, inbox FROM turns WHERE state = 'running')"
         " GROUP BY account, chat, thread ORDER BY min(id)"
     )
     return tuple(Address(*row) for row in rows)

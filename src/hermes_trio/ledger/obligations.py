@@ -15,6 +15,9 @@ from hermes_trio.values import Address
 
 OPEN = ("streaming", "pending", "attempting", "withdrawing")
 """The states in which a lane has something to do; `held` waits for the operator."""
+MOST_AT_ONCE = 100
+"""Open obligations of one address that a decision looks at. Finals hold up what is behind them, so the first few
+decide; a chat with thousands must not cost the ledger a second for each step."""
 _OPEN = ", ".join(f"'{state}'" for state in OPEN)
 
 
@@ -54,13 +57,32 @@ def get(con: Connection, obligation_id: str) -> ObligationRow:
 
 
 def open_at(con: Connection, address: Address) -> tuple[ObligationRow, ...]:
-    """The open obligations of an address in order of arrival."""
+    """The open obligations of an address in order of arrival, the first MOST_AT_ONCE of them."""
     rows = con.execute(
         f"SELECT * FROM delivery_obligations WHERE state IN ({_OPEN})"
-        " AND platform = ? AND chat_id = ? AND thread_id = ? ORDER BY seq",
-        (address.account, address.chat, address.thread),
+        " AND platform = ? AND chat_id = ? AND thread_id = ? ORDER BY seq LIMIT ?",
+        (address.account, address.chat, address.thread, MOST_AT_ONCE),
     )
     return tuple(_row(row) for row in rows)
+
+
+def all_open_in(con: Connection, address: Address) -> tuple[ObligationRow, ...]:
+    """The open obligations of a chat, in all its threads."""
+    rows = con.execute(
+        f"SELECT * FROM delivery_obligations WHERE state IN ({_OPEN}) AND platform = ? AND chat_id = ? ORDER BY seq",
+        (address.account, address.chat),
+    ).fetchall()
+    return tuple(_row(row) for row in rows)
+
+
+def any_open_named(con: Connection, address: Address, prefix: str) -> bool:
+    """Whether an open obligation of this address has an id that begins so."""
+    row = con.execute(
+        f"SELECT 1 FROM delivery_obligations WHERE state IN ({_OPEN}) AND platform = ? AND chat_id = ?"
+        " AND thread_id = ? AND substr(id, 1, length(?)) = ? LIMIT 1",
+        (address.account, address.chat, address.thread, prefix, prefix),
+    ).fetchone()
+    return row is not None
 
 
 def all_open(con: Connection) -> tuple[str, ...]:
@@ -74,13 +96,14 @@ def due_addresses(
 ) -> tuple[tuple[Address, float], ...]:
     """At most `limit` addresses of these accounts with open obligations, and when each is due, earliest first.
 
-    Less those in `besides`, and without those that wait for something else than time.
+    Less those in `besides`, and without those that wait for something else than time. An address is due when its
+    first open obligation is: a decision says so for all that it looked at.
     """
     taken = set(besides)
     rows = con.execute(
-        "SELECT platform, chat_id, thread_id, min(due_at) AS due FROM delivery_obligations"
-        f" WHERE state IN ({_OPEN}) AND due_at < 1e300 AND platform IN ({', '.join('?' for _ in names)})"
-        " GROUP BY platform, chat_id, thread_id ORDER BY due, min(seq) LIMIT ?",
+        "SELECT platform, chat_id, thread_id, due_at AS due, min(seq) AS first FROM delivery_obligations"
+        f" WHERE state IN ({_OPEN}) AND platform IN ({', '.join('?' for _ in names)})"
+        " GROUP BY platform, chat_id, thread_id HAVING due < 1e300 ORDER BY due, first LIMIT ?",
         (*names, limit + len(taken)),
     )
     found = [(Address(row[0], row[1], row[2]), float(row["due"])) for row in rows]

@@ -86,6 +86,8 @@ TABLES = (
         started_at REAL NOT NULL,
         ended_at REAL
     )""",
+    "CREATE INDEX inbox_by_sender ON inbox(account, chat, thread, sender, id)",
+    "CREATE INDEX turns_by_session ON turns(session, ended_at)",
     "CREATE INDEX turns_open ON turns(account, chat, thread) WHERE state = 'running'",
     f"""
     CREATE TABLE messages (
@@ -130,6 +132,7 @@ TABLES = (
     CREATE INDEX obligations_open ON delivery_obligations(due_at, platform, chat_id, thread_id)
         WHERE state IN ({", ".join(f"'{state}'" for state in ("streaming", "pending", "attempting", "withdrawing"))})
     """,
+    "CREATE INDEX obligations_by_turn ON delivery_obligations(turn) WHERE turn IS NOT NULL",
     "CREATE INDEX obligations_by_address ON delivery_obligations(platform, chat_id, thread_id, state, seq)",
     f"""
     CREATE TABLE posts (

@@ -43,6 +43,16 @@ def running(con: Connection, address: Address) -> TurnRow | None:
     return None if row is None else _row(row)
 
 
+def all_running(con: Connection, address: Address) -> tuple[TurnRow, ...]:
+    """The turns that run at this address, oldest first: one, or after a chat has moved one from each place."""
+    rows = con.execute(
+        "SELECT * FROM turns WHERE state = 'running' AND account = ? AND chat = ? AND thread = ?"
+        " ORDER BY started_at, id",
+        (address.account, address.chat, address.thread),
+    )
+    return tuple(_row(row) for row in rows)
+
+
 def expect_running(con: Connection, turn_id: str) -> None:
     """Raises TurnOver unless the turn runs: every commit of a turn begins with this."""
     row = con.execute("SELECT state FROM turns WHERE id = ?", (turn_id,)).fetchone()
@@ -108,11 +118,11 @@ def usage(con: Connection, session: str) -> UsageTotal:
     return UsageTotal(row["turns"], int(row["prompt"]), int(row["completion"]))
 
 
-def last_prompt(con: Connection, session: str) -> int:
+def last_context(con: Connection, session: str) -> int:
     """The tokens of the latest answered request of a session; 0: none, or nobody counted."""
     row = con.execute(
-        "SELECT json_extract(usage, '$.prompt') AS prompt FROM turns WHERE session = ? AND state = 'answered'"
+        "SELECT json_extract(usage, '$.context') AS context FROM turns WHERE session = ? AND state = 'answered'"
         " ORDER BY ended_at DESC LIMIT 1",
         (session,),
     ).fetchone()
-    return 0 if row is None else int(row["prompt"] or 0)
+    return 0 if row is None else int(row["context"] or 0)

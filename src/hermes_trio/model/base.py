@@ -59,6 +59,8 @@ class Usage:
     completion: int = 0
     cached: int = 0
     reasoning: int = 0
+    context: int = 0
+    """Of several requests that were added up: what the latest of them read."""
 
 
 @frozen

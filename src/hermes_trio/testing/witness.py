@@ -63,17 +63,19 @@ class Witness:
 
     def uncertain(self, fake: TelegramFake, chat: int, text: str) -> int:
         """How many creates of this text the platform took and no bot could learn of, for a reason that we know."""
-        late = sum(
-            change.message_id not in self._seen and bool(change.args.get("text") == text)
+        late = [
+            change
             for change in fake.history
-            if change.method == "sendMessage" and change.chat_id == chat
-        )
-        return late + sum(
-            bool(made.call.args.get("chat_id") == chat)
-            and made.call.args.get("text") == text
-            and (made.call.fault is not None or made.incarnation.died_at < made.time + GRACE)
+            if change.method == "sendMessage" and change.chat_id == chat and change.message_id not in self._seen
+        ]
+        lost = [
+            made
             for made in self._unrecorded
-        )
+            if made.call.args.get("chat_id") == chat
+            and (made.call.fault is not None or made.incarnation.died_at < made.time + GRACE)
+        ]
+        arguments = [*(change.args for change in late), *(made.call.args for made in lost)]
+        return [given.get("text") for given in arguments].count(text)
 
     def see(self, call: Call) -> None:
         """A request is about to take effect."""

@@ -141,6 +141,7 @@ class Desk:
                 self.new_id(),
                 self.account.plan(notices.GAVE_UP),
                 previous_death,
+                frozenset(),
                 self.now,
             )
             if not (gather and isinstance(begun, Gathering)):

@@ -127,7 +127,7 @@ def test_an_interrupt_names_the_turn_to_cancel(desk: Desk) -> None:
     desk.says("one")
     begun = desk.turn()
     admitted = desk.admit(inbound("90", "two"), inbound("91", "three"))
-    assert [turn.id for turn in admitted.ended] == [begun.turn.id]
+    assert admitted.ended == ((HOME, begun.turn.id),)
     assert desk.states() == ["interrupted", "queued", "queued"]
 
 
@@ -244,7 +244,7 @@ def test_stop(desk: Desk) -> None:
     begun = desk.turn()
     desk.shows(begun, "Half an")
     admitted = desk.admit(inbound("90", "/stop"))
-    assert [turn.id for turn in admitted.ended] == [begun.turn.id]
+    assert admitted.ended == ((HOME, begun.turn.id),)
     assert desk.state(first) == "stopped"
     assert "Stopped" in desk.told(desk.row("90"))
     assert desk.reply(begun).content == f"Half an\n\n{notices.STOPPED}"

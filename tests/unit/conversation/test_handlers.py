@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hermes_trio.conversation.handlers import EXCERPT, LISTED
+from hermes_trio.conversation.records import Compress
 from hermes_trio.ledger import transcript
 from hermes_trio.model.base import Usage
 from hermes_trio.platforms.base import Attachment
 
-from .desk import GROUP, HOME, Desk
+from .desk import GROUP, HOME, Desk, inbound
 
 
 @pytest.fixture
@@ -245,6 +246,19 @@ def test_retry_keeps_what_came_with_the_message(desk: Desk) -> None:
     assert desk.transcript() == [("user", "[the user sent a photo: cat.jpg]")]
 
 
+def test_retry_of_an_album(desk: Desk) -> None:
+    """What was sent as one is tried again as one: all its texts and all that came with them."""
+    parts = [
+        inbound(f"p{n}", text, group="album", attachments=(Attachment("photo", f"file{n}"),))
+        for n, text in enumerate(("look", "", "at these"))
+    ]
+    desk.admit(*parts)
+    desk.answer(desk.turn())
+    row = desk.says("/retry")
+    assert row.text == "look\nat these"
+    assert [attachment.reference for attachment in row.attachments] == ["file0", "file1", "file2"]
+
+
 def test_retry_of_nothing(desk: Desk) -> None:
     """There is an answer where there is nothing to try again."""
     assert "nothing" in desk.asks("/retry")
@@ -254,6 +268,33 @@ def test_compress_needs_a_conversation(desk: Desk) -> None:
     """/compress before anything was said has an answer and starts nothing."""
     assert desk.asks("/compress") == "There is no conversation yet."
     assert desk.begin() is None
+
+
+@pytest.mark.parametrize("text", ["/stop", "/queue drop 1", "/queue clear"])
+def test_a_compression_is_ended(desk: Desk, text: str) -> None:
+    """A /compress that is at work can be stopped like anything else, and whoever admitted that knows what to cancel."""
+    desk.answered("hello")
+    row = desk.says("/compress")
+    job = desk.begin()
+    assert isinstance(job, Compress)
+    admitted = desk.admit(inbound("90", text))
+    assert admitted.ended == ((HOME, job.id),)
+    assert desk.state(row) == "dropped"
+    assert "topped" in desk.told(desk.row("90")) or "ropped" in desk.told(desk.row("90"))
+    assert desk.begin() is None
+    assert desk.transcript() == [("user", "hello"), ("assistant", "An answer.")]
+
+
+def test_stop_of_a_compression_leaves_the_queue(desk: Desk) -> None:
+    """/stop ends the compression that is at work; what waits behind it runs next."""
+    desk.answered("hello")
+    row = desk.says("/compress")
+    first = desk.says("work", "bob")
+    job = desk.begin()
+    assert isinstance(job, Compress)
+    assert desk.state(first) == "queued"
+    assert "1 more waiting" in desk.asks("/stop")
+    assert (desk.state(row), desk.state(first)) == ("dropped", "queued")
 
 
 # --- telling ----------------------------------------------------------------------------------------------------------

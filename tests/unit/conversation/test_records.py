@@ -489,15 +489,15 @@ def test_a_turn_that_is_over_does_not_move(desk: Desk) -> None:
 def test_the_next_turn_knows_how_full_its_session_is(desk: Desk) -> None:
     """A turn knows the tokens of its session's latest answer, and of no other session."""
     desk.says("one")
-    desk.answer(desk.turn(), usage=Usage(900, 10))
+    desk.answer(desk.turn(), usage=Usage(1500, 10, context=900))
     desk.now += 1
     desk.says("two")
     begun = desk.turn()
-    assert begun.last_prompt == 900
+    assert begun.last_context == 900
     desk.answer(begun)
     desk.says("/new")
     desk.says("three")
-    assert desk.turn().last_prompt == 0
+    assert desk.turn().last_context == 0
 
 
 def test_a_session_keeps_its_model(desk: Desk) -> None:
