@@ -623,5 +623,19 @@ def test_a_new_view_is_an_open_streaming_reply():
     fresh = View("r")
     assert (fresh.reply, fresh.final, fresh.reserve, fresh.threaded, fresh.expires) == (True, False, True, True, inf)
     assert (fresh.ended, fresh.failure, fresh.expired, fresh.not_before) == (None, None, False, -inf)
+    assert (fresh.serial, fresh.attempts, fresh.allowance, fresh.posts) == (0, 0, 0, ())
     assert not View("c", kind="control").reply
     assert next_step(fresh, EDITABLE, NOW) is None
+
+
+def test_what_rows_hold_does_not_change():
+    """Rows hold these numbers and words; a later version has to read them."""
+    assert [(form.name, form.value) for form in Form] == [
+        ("RICH", 0),
+        ("PLAIN", 1),
+        ("NOTED", 2),
+        ("REFUSED", 3),
+        ("SEEN", 4),
+    ]
+    assert list(PostState) == ["intended", "unknown", "live", "doubtful", "surplus"]
+    assert list(Ending) == ["delivered", "withdrawn", "abandoned", "held"]
