@@ -70,9 +70,9 @@ def _screens(world: BotWorld, strays: int) -> Iterator[str]:
         mine = [inbound for inbound in world.ledger.inbounds() if inbound.chat == str(chat.id)]
         yield from _answers(world, mine, [copy for copy in screen.copies if copy.complete])
         for copy in screen.copies:
-            words = copy.messages[-1].text
-            if not copy.complete and not any(notice in words for notice in NOTICES):
-                yield f"an open partial of {copy.label}: {words[-200:]!r}"
+            closed = any(notice in message.text for notice in NOTICES for message in copy.messages)
+            if not copy.complete and not closed:
+                yield f"an open partial of {copy.label}: {copy.messages[0].text[-200:]!r}"
     if placeholders > strays:
         yield f"{placeholders} stray placeholders; {strays} may be there"
 

@@ -171,7 +171,7 @@ def bench(*scripts: tuple[Step, ...], **more: Any) -> Bench:
 async def test_an_answer() -> None:
     """One request, one answer, with what it cost; the model knows the tools; the stream is closed."""
     here = bench(text("Hello!", Usage(10, 2, 3, 1)))
-    assert await here.run() == Answer("Hello!", Usage(10, 2, 3, 1))
+    assert await here.run() == Answer("Hello!", Usage(10, 2, 3, 1, context=10))
     assert here.model.requests == [QUESTION]
     assert here.model.tools == (here.tool.spec,)
     assert here.model.open == 0
@@ -187,11 +187,11 @@ async def test_the_preview_grows() -> None:
 
 
 async def test_usage_adds_up(autojump_clock: trio.testing.MockClock) -> None:
-    """What all requests of a run used is counted, the answer's without a count too."""
+    """What all requests of a run used is added up; the context is what the latest of them read."""
     asking = Completion("", (ToolCall("a", "note", "{}"),), "", "tool_calls", Usage(10, 1))
     here = bench((asking,), text("", Usage(5, 5)), text("Done"))
     answer = await here.run()
-    assert answer == Answer("Done", Usage(15, 6))
+    assert answer == Answer("Done", Usage(15, 6, context=5))
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t ", "\u200b"])
