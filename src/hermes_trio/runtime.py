@@ -223,7 +223,7 @@ async def _open_delivering(
         open_ledger(executor) as ledger,
         trio.open_nursery() as nursery,
     ):
-        life = await ledger.commit(accounts.begin_life, ports.clock.now())
+        life = await ledger.insist(accounts.begin_life, ports.clock.now())
         configured = {
             name: platform_of(name, table, client, config.delivery.settle, ports.ids)
             for name, table in config.platforms.items()

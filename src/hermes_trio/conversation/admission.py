@@ -7,7 +7,7 @@ decided on rows, so that no turn and no message is ever taken for something that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from attrs import evolve, field, frozen
 
@@ -77,16 +77,16 @@ class _Admission:
     now: float
     ended: list[tuple[Address, str]] = field(factory=list)
 
-    def admit(self, inbound: Inbound, new_id: str) -> bool:
-        """Stores one message and what follows from it; False when it is known."""
+    def admit(self, inbound: Inbound, new_id: str) -> Address | None:
+        """Stores one message and what follows from it; returns where, or None when it is known."""
         if inbox.is_known(self.con, inbound):
-            return False
+            return None
         moved = accounts.moved_to(self.con, inbound.address)
         if moved is not None:
             native_id = f"{inbound.address.chat}:{inbound.native_id}"
             inbound = evolve(inbound, address=evolve(inbound.address, chat=moved), native_id=native_id, anchor=None)
             if inbox.is_known(self.con, inbound):
-                return False
+                return None
         accounts.mark_living(self.con, inbound.address)
         if inbound.unreadable is not None:
             self._unreadable(inbound)
@@ -96,11 +96,12 @@ class _Admission:
             self._command(inbound, parsed, new_id)
         else:
             self._message(inbound, Arrival.PLAIN, "message")
-        return True
+        return inbound.address
 
     def _unreadable(self, inbound: Inbound) -> None:
         row = self._store(inbound, "message", "unreadable")
-        self._say(f"unreadable.{row.id}", row, notices.UNREADABLE)
+        if inbound.direct or self.rules.always:
+            self._say(f"unreadable.{row.id}", row, notices.UNREADABLE)
 
     def _overheard(self, inbound: Inbound, new_id: str) -> None:
         row = self._store(inbound, "message", "context")
@@ -236,11 +237,8 @@ def _is_open(head: InboxRow, running: TurnRow | None) -> bool:
 def admit(con: Connection, rules: Rules, batch: Batch, now: float) -> Admitted:
     """Stores a batch in order and its cursor; what is known already changes nothing."""
     work = _Admission(con, rules, batch, now)
-    arrived: Sequence[Address] = [
-        inbound.address
-        for inbound, new_id in zip(batch.inbound, batch.new_ids, strict=True)
-        if work.admit(inbound, new_id)
-    ]
+    places = [work.admit(inbound, new_id) for inbound, new_id in zip(batch.inbound, batch.new_ids, strict=True)]
     if batch.cursor is not None:
         accounts.set_cursor(con, rules.account.name, batch.cursor, now)
-    return Admitted(tuple(dict.fromkeys(arrived)), tuple(work.ended))
+    arrived = dict.fromkeys(place for place in places if place is not None)
+    return Admitted(tuple(arrived), tuple(work.ended))

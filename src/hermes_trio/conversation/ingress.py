@@ -54,7 +54,7 @@ class Ingress:
         cannot write is waited for; nothing is acknowledged meanwhile.
         """
         inbound = tuple(message for message in batch if self._admits(message))
-        said = self._courier.all_said({message.address for message in inbound})
+        said = self._courier.all_said({self._courier.current(message.address) for message in inbound})
         stored = Batch(inbound, cursor, said, tuple(self._ids() for _ in inbound))
         admitted = await self._ledger.insist(admit, self._rules, stored, self._clock.now())
         for address, turn in admitted.ended:

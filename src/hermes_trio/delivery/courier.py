@@ -9,6 +9,7 @@ that change a screen.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from heapq import heappop, heappush
 from math import inf
 
 import structlog
@@ -29,12 +30,16 @@ from hermes_trio.values import Address
 
 WINDOW = 256
 """Lanes at a time: more would only queue at the network, and each costs a task."""
-LINGER = 2.0
-"""Seconds that a lane without work waits for more before it ends; starting one anew costs a query."""
+SOON = 2.0
+"""Seconds: what waits no longer than this is remembered by the courier itself; what waits longer is read from rows."""
 BATCH = 200
 """Obligations that one transaction of a recovery looks at: it bounds memory, and how long others wait."""
 FAULT_PAUSE = 60.0
 """Seconds before an address is looked at again at which our own code failed."""
+PREVIEW_COST = 1.5e-6
+"""Seconds of processor time that a preview costs for each character, as measured (12 ms for 8,000)."""
+PREVIEW_SHARE = 0.3
+"""The share of one core that all previews together may take; beyond that each comes less often."""
 MAX_EDIT_INTERVAL = 30.0
 """Seconds; where the doubling of the distance between previews after each rate limit stops."""
 STEP_TOLERANCE = 2.0
@@ -84,6 +89,8 @@ class Courier:
         """Addresses to be looked at before their rows say so, in order."""
         self._revived: set[str] = set()
         """Accounts that show life again: what waited for that is due."""
+        self._later: list[tuple[float, Address]] = []
+        """A heap: addresses to be looked at soon, or when a preview is due, by wall-clock time."""
         self._look_at = -inf
         """Wall-clock seconds at which the rows may show that something is due which nobody has woken."""
         self._previews: dict[Address, dict[str, _Preview]] = {}
@@ -91,8 +98,6 @@ class Courier:
         self._idle = trio.Event()
         """No lane runs and nothing is due."""
         self._offset = clock.now() - trio.current_time()
-        self._hurried = False
-        """The process is to end soon: lanes without work end at once."""
         self._moved: dict[tuple[str, str], str] = {}
         """By account and chat: the chat that it has become since this life of the process began."""
         self._closing = False
@@ -187,27 +192,24 @@ class Courier:
             while True:
                 self._changed = trio.Event()
                 due = await self._start_lanes(nursery)
-                if not (self._lanes or self._wanted or self._revived):
+                if not (self._lanes or self._wanted or self._revived or self._is_due_soon()):
                     self._idle.set()
                 with trio.move_on_after(max(0.0, due - self._clock.now())):
                     await self._changed.wait()
 
     async def wait_idle(self) -> None:
-        """Returns when nothing is due; what waits for later stays open in its rows."""
-        self._hurried = True
-        self._wake_all()
+        """Returns when nothing is due, or will be soon; what waits for later stays open in its rows."""
+        self._change()
         await self._idle.wait()
+
+    def _is_due_soon(self) -> bool:
+        return bool(self._later) and self._later[0][0] <= self._clock.now() + SOON and not self._closing
 
     async def close(self) -> None:
         """Lets each lane finish its request and record it, and starts no other. Returns when no lane runs."""
         self._closing = True
-        self._wake_all()
-        await self._idle.wait()
-
-    def _wake_all(self) -> None:
-        for lane in self._lanes.values():
-            lane.woken.set()
         self._change()
+        await self._idle.wait()
 
     def _change(self) -> None:
         if self._idle.is_set():
@@ -227,11 +229,15 @@ class Courier:
             for address, lane in self._lanes.items():
                 if address.account == name:
                     lane.woken.set()
+        now = self._clock.now()
+        while self._later and self._later[0][0] <= now:
+            self._wanted[heappop(self._later)[1]] = None
         for address in list(self._wanted)[: WINDOW - len(self._lanes)]:
             del self._wanted[address]
             self._start_lane(nursery, address)
-        if self._look_at > self._clock.now():
-            return self._look_at
+        soon = self._later[0][0] if self._later else inf
+        if self._look_at > now:
+            return min(self._look_at, soon)
         room = WINDOW - len(self._lanes)
         if room <= 0:
             return inf  # the end of a lane will say so
@@ -244,7 +250,7 @@ class Courier:
             self._start_lane(nursery, address)
         waiting = [moment for address, moment in due if address not in self._lanes]
         self._look_at = min([self._look_at, *waiting])
-        return inf if len(self._lanes) >= WINDOW else self._look_at
+        return inf if len(self._lanes) >= WINDOW else min(self._look_at, soon)
 
     def _start_lane(self, nursery: trio.Nursery, address: Address) -> None:
         if address not in self._lanes and address.account in self._accounts and not self._closing:
@@ -253,8 +259,13 @@ class Courier:
 
     def _ended(self, address: Address, until: float) -> None:
         """A lane has ended whose address is due at `until` (wall-clock seconds; inf: when it is woken)."""
-        del self._lanes[address]
-        self._look_at = min(self._look_at, until)
+        woken = self._lanes.pop(address).woken.is_set()
+        if woken:
+            self._wanted[address] = None
+        elif until < inf and (until <= self._clock.now() + SOON or address in self._previews):
+            heappush(self._later, (until, address))  # no row knows when a preview is due
+        else:
+            self._look_at = min(self._look_at, until)
         self._change()
 
     # -- what its lanes ask of it -----------------------------------------------------------------------------------
@@ -329,15 +340,18 @@ class Courier:
             preview.interval = min(2 * preview.interval, MAX_EDIT_INTERVAL)
         shown = evolve(preview.shown, parts=view.parts, forms=view.forms)
         if edited:
-            preview.due = trio.current_time() + preview.interval
-            shown = evolve(shown, not_before=self._clock.now() + preview.interval)
+            streams = sum(map(len, self._previews.values()))
+            interval = max(preview.interval, PREVIEW_COST * len(preview.said) * streams / PREVIEW_SHARE)
+            preview.due = trio.current_time() + interval
+            shown = evolve(shown, not_before=self._clock.now() + interval)
         preview.shown = shown
 
     async def _postpone(self, address: Address) -> float:
-        """Nothing is tried at this address for a while; returns until when."""
-        until = self._clock.now() + FAULT_PAUSE
-        await self._ledger.insist(obligations.postpone, address, until)
-        return until
+        """Nothing is tried at this address for a while; returns until when. What was intended there is now unknown."""
+        wires = {address.account: self._accounts[address.account].wire}
+        now = self._clock.now()
+        await self._ledger.insist(_recover_at, address, wires, now, now + FAULT_PAUSE)
+        return now + FAULT_PAUSE
 
     async def _now(self) -> float:
         """The wall clock's time, after a step of it was recorded."""
@@ -366,7 +380,7 @@ class _Lane:
         """Rows, or a preview, of its address have changed since its last decision."""
 
     async def run(self) -> None:
-        """Works until its address has nothing to do for a while."""
+        """Works until its address has nothing to do now."""
         try:
             while await self._turn():
                 pass
@@ -374,6 +388,7 @@ class _Lane:
             raise
         except Exception:  # the supervision border of a lane: a fault at one address must not end the others
             log.exception("a lane failed", address=str(self._address), again_in=FAULT_PAUSE)
+            self.woken = trio.Event()
             self._until = await self._courier._postpone(self._address)
         finally:
             self._courier._ended(self._address, self._until)
@@ -384,15 +399,10 @@ class _Lane:
         self.woken = trio.Event()
         decision = await courier._decide(self._address)
         self._until = decision.until
-        if decision.step is not None:
-            await courier._request(self._address, decision)
-            return not courier._closing
-        wait = max(0.0, decision.until - courier._clock.now())
-        if wait > LINGER and courier._hurried:
-            return self.woken.is_set() and not courier._closing
-        with trio.move_on_after(min(wait, LINGER)):
-            await self.woken.wait()
-        return not courier._closing and (self.woken.is_set() or wait <= LINGER)
+        if decision.step is None:
+            return False
+        await courier._request(self._address, decision)
+        return not courier._closing
 
 
 def _recover(con: Connection, ids: tuple[str, ...], wires: Mapping[str, Wire], stepped: bool, now: float) -> None:
@@ -406,6 +416,12 @@ def _recover(con: Connection, ids: tuple[str, ...], wires: Mapping[str, Wire], s
         if after != before:
             save(con, row, after, now)
         obligations.set_due(con, (obligation_id,), 0.0)
+
+
+def _recover_at(con: Connection, address: Address, wires: Mapping[str, Wire], now: float, until: float) -> None:
+    ids = tuple(row.id for row in obligations.all_open_in(con, address) if row.address == address)
+    _recover(con, ids, wires, False, now)
+    obligations.set_due(con, ids, until)
 
 
 def _step_clock(con: Connection, wires: Mapping[str, Wire], now: float) -> None:

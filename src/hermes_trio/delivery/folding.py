@@ -266,11 +266,11 @@ def _postpone(view: View, outcome: Refused, wire: Wire, now: float) -> View:
     """The same again, later."""
     if outcome.retry_after is not None:
         return evolve(view, not_before=max(view.not_before, now + max(outcome.retry_after, MIN_BACKOFF)))
-    if outcome.reason is Reason.NOTHING_LEFT:
-        pause = _backoff(view, wire.max_backoff_down, wire, now)
+    if outcome.reason in (Reason.NOTHING_LEFT, Reason.ACCOUNT_FATAL):
+        fatal = outcome.reason is Reason.ACCOUNT_FATAL
+        pause = _backoff(view, wire.max_backoff_fatal if fatal else wire.max_backoff_down, wire, now)
         return evolve(view, attempts=view.attempts + 1, down_until=now + pause, failed_at=now)
-    fatal = outcome.reason is Reason.ACCOUNT_FATAL
-    return _delay(view, wire.max_backoff_fatal if fatal else wire.max_backoff, wire, now)
+    return _delay(view, wire.max_backoff, wire, now)
 
 
 def _vanish(view: View, post: Post) -> View:

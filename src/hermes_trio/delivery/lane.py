@@ -21,7 +21,7 @@ from hermes_trio.delivery.planning import Plan, add_control
 from hermes_trio.delivery.reconcile import pick
 from hermes_trio.delivery.steps import Create, Delete, Edit, Lookup, Request, Resplit, Wait
 from hermes_trio.delivery.store import load, save, with_preview
-from hermes_trio.delivery.view import EXPIRED, Ending, Form, View, owes_notice
+from hermes_trio.delivery.view import EXPIRED, Ending, Form, View, owes_notice, placed
 from hermes_trio.ledger import Connection, accounts, obligations
 from hermes_trio.ledger.rows import ObligationRow
 from hermes_trio.platforms.outcomes import Outcome, Reason, Refused, Unknown
@@ -29,6 +29,9 @@ from hermes_trio.text.body import Body
 from hermes_trio.text.split import split
 from hermes_trio.values import Address
 
+PAGE = 50
+"""Open obligations of one address that a decision looks at first. Finals hold up what is behind them, so the first few
+mostly decide; a chat with thousands must not cost the ledger a second for each step."""
 MAX_ROW_STEPS = 1000
 """Changes of rows in one decision; more would mean that the core goes round in circles."""
 GRACE = 20.0
@@ -90,12 +93,16 @@ def decide(con: Connection, address: Address, account: Account, notices: Notices
     """The next request of an address, intended; on the way all changes of rows that are due."""
     opens = accounts.bucket_opens(con, address)
     dead = accounts.is_dead(con, address)
+    limit = PAGE
     for _ in range(MAX_ROW_STEPS):
-        rows = {row.id: row for row in obligations.open_at(con, address)}
+        rows = {row.id: row for row in obligations.open_at(con, address, limit)}
         raw = {row.id: _load(con, row, account, moment) for row in rows.values()}
         joined = [_joined(view, moment, opens, dead) for view in raw.values()]
         view, step = pick(joined, account.wire, moment.now)
         if view is None or step is None or isinstance(step, Wait):
+            if len(rows) == limit and all(placed(view) for view in joined):
+                limit *= 4  # nothing here holds up what stands behind it
+                continue
             until = step.until if isinstance(step, Wait) else inf
             obligations.set_due(con, tuple(rows), until)
             return Decision(until=until)
@@ -119,8 +126,8 @@ def record(
     """Folds the outcome of a request into the rows as they are now; returns the view as it was folded."""
     row = obligations.get(con, view.id)
     current = with_preview(load(con, row), view.parts, view.forms)
-    if current.ended is not None:
-        return current  # the operator dropped it meanwhile
+    if current.ended is not None or all(post.key != step.post.key for post in current.posts):
+        return current  # the operator dropped it meanwhile, or its chat has moved
     current = apply(current, step, outcome, account.wire, moment.now)
     save(con, row, current, moment.now)
     if isinstance(outcome, Refused):

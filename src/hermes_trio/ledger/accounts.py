@@ -116,6 +116,7 @@ def rename_chat(con: Connection, address: Address, new: str) -> None:
             con.execute("DELETE FROM routes WHERE key = ?", (row["key"],))
             con.execute("INSERT OR IGNORE INTO routes (key, session) VALUES (?, ?)", (key, row["session"]))
             con.execute("UPDATE sessions SET key = ? WHERE id = ?", (key, row["session"]))
+    con.execute("DELETE FROM chat_settings WHERE account = ? AND chat = ? AND name = ?", (account, new, _MOVED))
     set_chat_setting(con, address, _MOVED, new)
 
 

@@ -15,9 +15,6 @@ from hermes_trio.values import Address
 
 OPEN = ("streaming", "pending", "attempting", "withdrawing")
 """The states in which a lane has something to do; `held` waits for the operator."""
-MOST_AT_ONCE = 100
-"""Open obligations of one address that a decision looks at. Finals hold up what is behind them, so the first few
-decide; a chat with thousands must not cost the ledger a second for each step."""
 _OPEN = ", ".join(f"'{state}'" for state in OPEN)
 
 
@@ -56,12 +53,12 @@ def get(con: Connection, obligation_id: str) -> ObligationRow:
     return _row(row)
 
 
-def open_at(con: Connection, address: Address) -> tuple[ObligationRow, ...]:
-    """The open obligations of an address in order of arrival, the first MOST_AT_ONCE of them."""
+def open_at(con: Connection, address: Address, limit: int) -> tuple[ObligationRow, ...]:
+    """The open obligations of an address in order of arrival, the first `limit` of them."""
     rows = con.execute(
         f"SELECT * FROM delivery_obligations WHERE state IN ({_OPEN})"
         " AND platform = ? AND chat_id = ? AND thread_id = ? ORDER BY seq LIMIT ?",
-        (address.account, address.chat, address.thread, MOST_AT_ONCE),
+        (address.account, address.chat, address.thread, limit),
     )
     return tuple(_row(row) for row in rows)
 
@@ -126,15 +123,6 @@ def counts(con: Connection, address: Address) -> Mapping[str, int]:
         (address.account, address.chat, address.thread),
     )
     return {row["state"]: row["n"] for row in rows}
-
-
-def postpone(con: Connection, address: Address, until: float) -> None:
-    """Nothing open at this address is due before `until`."""
-    con.execute(
-        f"UPDATE delivery_obligations SET due_at = max(due_at, ?) WHERE state IN ({_OPEN})"
-        " AND platform = ? AND chat_id = ? AND thread_id = ?",
-        (until, address.account, address.chat, address.thread),
-    )
 
 
 def posts_of(con: Connection, obligation_id: str) -> tuple[PostRow, ...]:

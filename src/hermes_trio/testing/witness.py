@@ -23,6 +23,9 @@ from hermes_trio.values import Address
 
 CREATE, EDIT, DELETE, COMPLETION = "sendMessage", "editMessageText", "deleteMessage", "chat.completions"
 
+EVERYTHING = 1_000_000
+"""More open obligations of one address than any world has."""
+
 
 GRACE = 10.0
 """Seconds after the answer to a create within which a bot that lives has recorded it."""
@@ -96,7 +99,7 @@ class Witness:
         return [
             post
             for place in threads
-            for row in obligations.open_at(self._connection, place)
+            for row in obligations.open_at(self._connection, place, EVERYTHING)
             for post in obligations.posts_of(self._connection, row.id)
         ]
 

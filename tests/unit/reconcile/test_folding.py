@@ -242,9 +242,11 @@ def test_while_nothing_leaves_the_pause_is_at_most_five_seconds(attempts, pause)
 
 @pytest.mark.parametrize(("attempts", "pause"), [(0, 1), (4, 16), (6, 60), (9, 60)])
 def test_a_refused_account_is_asked_once_a_minute(attempts, pause):
-    """It is never abandoned for that; only the operator can help."""
+    """It is never abandoned for that; a sign of life, as after the operator's help, ends the pause."""
     after = ask(view(A, attempts=attempts), PLAIN, Refused(Reason.ACCOUNT_FATAL))[1]
-    assert (after.attempts, after.not_before, after.ended, after.failure) == (attempts + 1, NOW + pause, None, None)
+    assert (after.attempts, after.down_until, after.failed_at) == (attempts + 1, NOW + pause, NOW)
+    assert (after.ended, after.failure) == (None, None)
+    assert recover(after, PLAIN, NOW).down_until == -inf
 
 
 def test_a_rate_limit_is_kept():
