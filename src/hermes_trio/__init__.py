@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         parse_config,
     )
     from hermes_trio.control.asking import AskFailed, AskInterrupted
+    from hermes_trio.control.desk import SendInterrupted
     from hermes_trio.delivery.operating import Delivery, RequestRefused
     from hermes_trio.ledger import LedgerClosed, LedgerLocked, LedgerUnusable
     from hermes_trio.model.base import (
@@ -112,6 +113,7 @@ __all__ = [
     "RequestRefused",
     "Runtime",
     "Secret",
+    "SendInterrupted",
     "ShutdownConfig",
     "Span",
     "SystemClock",
@@ -141,6 +143,7 @@ _HOMES = {
         "ToolsConfig", "load_config", "parse_config",
     ),
     "hermes_trio.control.asking": ("AskFailed", "AskInterrupted"),
+    "hermes_trio.control.desk": ("SendInterrupted",),
     "hermes_trio.delivery.operating": ("Delivery", "RequestRefused"),
     "hermes_trio.ledger": ("LedgerClosed", "LedgerLocked", "LedgerUnusable"),
     "hermes_trio.model.base": (

@@ -17,13 +17,12 @@ from __future__ import annotations
 import logging
 import os
 import random
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import httpcore
 import structlog
@@ -64,6 +63,7 @@ from hermes_trio.ledger import (
     open_thread_executor,
 )
 from hermes_trio.ledger.accounts import Life
+from hermes_trio.logs import Enduring
 from hermes_trio.model.base import Model
 from hermes_trio.model.demo import DemoModel
 from hermes_trio.model.fallback import FallbackModel
@@ -153,7 +153,7 @@ class Runtime:
         held, which may be long while a platform cannot be reached. key: at one address the same key is the same
         message, however often it is sent, also after a restart; the text of the first counts. Cancelled: it is sent,
         or nothing happened; the same key tells. Raises RequestRefused for an unknown account, an address that is
-        none, and a blank text.
+        none, and a blank text; SendInterrupted when the runtime ends before the end that was waited for.
         """
         return await self._desk.send(address, text, key, wait=wait)
 
@@ -168,7 +168,8 @@ class Runtime:
         """Lets a held delivery go on with one more marked copy, or sends the text of an abandoned one again.
 
         delivery: its id. Of an abandoned one the new delivery is returned, marked if a copy may be on screen. wait:
-        as for `send`. Cancelled: as for `send`. Raises RequestRefused for any other delivery.
+        as for `send`. Cancelled: as for `send`. Raises RequestRefused for any other delivery, SendInterrupted as
+        `send` does.
         """
         return await self._desk.resend(delivery, wait=wait)
 
@@ -177,9 +178,13 @@ class Runtime:
         return await self._desk.drop(delivery)
 
     async def wait_idle(self) -> None:
-        """Returns when no turn runs or waits, and no delivery is due now. Cancelled: nothing changes."""
-        await self._conversations.wait_idle()
-        await self._courier.wait_idle()
+        """Returns when no turn runs or waits, and no delivery is due now, or when the runtime ends.
+
+        Cancelled: nothing changes.
+        """
+        with self._desk.ending.cuts_short():
+            await self._conversations.wait_idle()
+            await self._courier.wait_idle()
 
     async def drain(self, seconds: float) -> None:
         """Ends politely: receives no more, lets turns and deliveries finish for `seconds`, then stops the rest.
@@ -187,6 +192,11 @@ class Runtime:
         What is unfinished then stays open in the ledger, and the next start goes on with it. Requests in flight end
         under their own deadline. Cancelled: equals a crash.
         """
+        with self._desk.ending.cuts_short():
+            await self._drain(seconds)
+        self._desk.ending.announce()
+
+    async def _drain(self, seconds: float) -> None:
         self._receiving.cancel()
         self._conversations.close()
         with trio.move_on_after(seconds):
@@ -195,7 +205,6 @@ class Runtime:
         self._turns.cancel()
         await self._conversations.wait_idle()
         await self._courier.close()
-        self._asker.close()
 
 
 @frozen
@@ -223,7 +232,8 @@ async def _open_delivering(
         open_ledger(executor) as ledger,
         trio.open_nursery() as nursery,
     ):
-        life = await ledger.insist(accounts.begin_life, ports.clock.now())
+        begin = accounts.begin_life if only is None else accounts.begin_visit
+        life = await ledger.insist(begin, ports.clock.now())
         configured = {
             name: platform_of(name, table, client, config.delivery.settle, ports.ids)
             for name, table in config.platforms.items()
@@ -239,7 +249,10 @@ async def _open_delivering(
         nursery.start_soon(courier.run, name="courier")
         reachable = {name: account for name, account in known.items() if name != SCRIPT}
         desk = Desk(ledger, courier, ports.clock, ports.ids, reachable, config.delivery.reserve == "all")
-        yield _Delivering(ledger, courier, known, script, life, desk, nursery)
+        try:
+            yield _Delivering(ledger, courier, known, script, life, desk, nursery)
+        finally:
+            desk.ending.announce()  # however the block ends: who waits outside it must not wait for ever
         nursery.cancel_scope.cancel()
 
 
@@ -307,7 +320,7 @@ async def open_runtime(
             delivering.known,
             partial(TurnRunner, shared),
             reserve=config.delivery.reserve != "off",
-            previous_death=delivering.life.last_commit,
+            previous_death=delivering.life.previous_death,
         )
         await conversations.recover()
         nursery.start_soon(conversations.show_life, name="heartbeat")
@@ -333,7 +346,7 @@ async def open_runtime(
             receiving.start_soon(
                 supervisor.run, ingress, partial(courier.trouble, account), name=f"account {account.name}"
             )
-        asker = Asker(ledger, conversations, delivering.script, ports.clock, ports.ids)
+        asker = Asker(ledger, conversations, delivering.script, ports.clock, ports.ids, delivering.desk.ending)
         yield Runtime(conversations, courier, receiving.cancel_scope, turns.cancel_scope, delivering.desk, asker)
 
 
@@ -370,7 +383,7 @@ def _keep_off_stdout(table: LogConfig) -> None:
     if not structlog.is_configured():
         structlog.configure(
             wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[table.level.upper()]),
-            logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # looked up anew for each line
+            logger_factory=structlog.PrintLoggerFactory(cast(TextIO, Enduring())),
         )
 
 

@@ -8,13 +8,14 @@ not be broken: what is returned is a committed answer, never what a model was ab
 from __future__ import annotations
 
 import trio
-from attrs import define
+from attrs import frozen
 
 from hermes_trio.clock import Clock, Ids
 from hermes_trio.control.desk import checked_key
+from hermes_trio.control.ending import Ending
 from hermes_trio.conversation.actor import Conversations
 from hermes_trio.delivery.operating import RequestRefused
-from hermes_trio.ledger import Connection, Ledger, inbox, operating
+from hermes_trio.ledger import Connection, Ledger, LedgerClosed, inbox, operating
 from hermes_trio.ledger.operating import Question
 from hermes_trio.platforms.base import Inbound
 from hermes_trio.platforms.script import SCRIPT, SENDER, ScriptPlatform
@@ -39,7 +40,7 @@ class AskInterrupted(Exception):
     same key then waits for its answer."""
 
 
-@define(eq=False)
+@frozen
 class Asker:
     """Asks on behalf of the program around the runtime."""
 
@@ -48,8 +49,7 @@ class Asker:
     platform: ScriptPlatform
     clock: Clock
     ids: Ids
-    closed: bool = False
-    """Set once: nothing is answered any more."""
+    ending: Ending
 
     async def ask(self, text: str, session: str, key: str | None) -> str:
         """See `Runtime.ask`."""
@@ -61,12 +61,10 @@ class Asker:
         inbound = Inbound(place, native_id, SENDER, SENDER, text)
         await self.ledger.insist(_enter, inbound, self.clock.now())
         self.conversations.wake(place)
-        return _answer(await self._wait_end(place, native_id))
-
-    def close(self) -> None:
-        """Whoever waits now, or later, is told that the runtime ends. Never blocks."""
-        self.closed = True
-        self.platform.wake_all()
+        try:
+            return _answer(await self._wait_end(place, native_id))
+        except LedgerClosed:
+            raise _interrupted() from None
 
     async def _wait_end(self, place: Address, native_id: str) -> Question:
         while True:
@@ -74,14 +72,19 @@ class Asker:
             question = await self.ledger.insist(operating.question, place, native_id)
             if question.ended:
                 return question
-            if self.closed:
-                raise AskInterrupted("the runtime ends; the same key gets the answer after the next start")
-            await word.wait()
+            if self.ending.over:
+                raise _interrupted()
+            with self.ending.cuts_short():
+                await word.wait()
 
 
 def _enter(con: Connection, inbound: Inbound, now: float) -> None:
     """The question waits for its turn behind those before it; one whose key is known changes nothing."""
     inbox.store(con, inbound, "queue", "queued", now)
+
+
+def _interrupted() -> AskInterrupted:
+    return AskInterrupted("the runtime ends; the same key gets the answer after the next start")
 
 
 def _answer(question: Question) -> str:

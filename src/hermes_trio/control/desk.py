@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import trio
-from attrs import frozen
+from attrs import field, frozen
 
 from hermes_trio.clock import Clock, Ids
+from hermes_trio.control.ending import Ending
 from hermes_trio.delivery import operating
 from hermes_trio.delivery.account import Account
 from hermes_trio.delivery.courier import Courier
 from hermes_trio.delivery.operating import Delivery, RequestRefused
-from hermes_trio.ledger import Ledger
+from hermes_trio.ledger import Ledger, LedgerClosed
 from hermes_trio.text.repair import repair
 from hermes_trio.values import Address
 
@@ -24,8 +25,15 @@ LONGEST_KEY = 200
 """Characters of a key; it becomes part of an id."""
 LONGEST_TEXT = 100_000
 """Characters of one send: about 25 messages on most platforms; more is a mistake of the program."""
+LONGEST_ADDRESS = 500
+"""Characters of an address; every platform's are far shorter."""
 MOST_LISTED = 200
 """Deliveries in one list."""
+
+
+class SendInterrupted(Exception):
+    """The runtime ends before the delivery that was waited for. It stays owed: the next start goes on with it, and the
+    same key then waits for its end."""
 
 
 @frozen
@@ -40,6 +48,8 @@ class Desk:
     """To which something can be sent."""
     reserve: bool
     """Whether control messages are reserved first."""
+    ending: Ending = field(factory=Ending)
+    """Of the runtime that delivers."""
 
     async def send(self, address: Address | str, text: str, key: str | None = None, *, wait: bool = False) -> Delivery:
         """Owes `text` (Markdown) to `address`, once for this key; see `Runtime.send`."""
@@ -72,7 +82,25 @@ class Desk:
         return await self.ledger.insist(operating.look, delivery_id)
 
     async def wait_ended(self, delivery_id: str) -> Delivery:
-        """The delivery, when nothing more happens to it by itself. Cancelled: it goes on. Raises RequestRefused."""
+        """The delivery, when nothing more happens to it by itself. Cancelled: it goes on.
+
+        Raises RequestRefused when there is none of this id, SendInterrupted when the runtime ends first.
+        """
+        try:
+            return await self._wait_ended(delivery_id)
+        except LedgerClosed:
+            raise _interrupted() from None
+
+    async def wait_for(self, delivery: Delivery, seconds: float) -> Delivery:
+        """The delivery when it has ended, or as it is after so many seconds. Cancelled: it goes on.
+
+        Raises SendInterrupted when the runtime ends first.
+        """
+        with trio.move_on_after(seconds):
+            return await self.wait_ended(delivery.id)
+        return await self.look(delivery.id)
+
+    async def _wait_ended(self, delivery_id: str) -> Delivery:
         place = Address.parse((await self.look(delivery_id)).address)
         while True:
             # The event first, and only then the row that is decided on: a decision in between is not missed.
@@ -80,16 +108,13 @@ class Desk:
             delivery = await self.look(delivery_id)
             if delivery.ended:
                 return delivery
+            if self.ending.over:
+                raise _interrupted()
             moved = Address.parse(delivery.address)
             if moved == place:
-                await looked.wait()
+                with self.ending.cuts_short():
+                    await looked.wait()
             place = moved
-
-    async def wait_for(self, delivery: Delivery, seconds: float) -> Delivery:
-        """The delivery when it has ended, or as it is after so many seconds. Cancelled: it goes on."""
-        with trio.move_on_after(seconds):
-            return await self.wait_ended(delivery.id)
-        return await self.look(delivery.id)
 
     def place(self, address: Address | str) -> Address:
         """The address, of an account that is there. Raises RequestRefused."""
@@ -100,6 +125,8 @@ class Desk:
         if place.account not in self.accounts:
             names = ", ".join(self.accounts) or "none"
             raise RequestRefused(f"there is no account {place.account!r}; there are: {names}")
+        if len(str(place)) > LONGEST_ADDRESS:
+            raise RequestRefused(f"an address has at most {LONGEST_ADDRESS} characters")
         if not place.chat or not str(place).isprintable() or any(map(str.isspace, str(place))):
             raise RequestRefused(f"{str(place)!r} is not an address: no white space and no control characters")
         return place
@@ -109,6 +136,10 @@ class Desk:
         if wait:
             return await self.wait_ended(delivery_id)
         return await self.look(delivery_id)
+
+
+def _interrupted() -> SendInterrupted:
+    return SendInterrupted("the runtime ends; the next start goes on with the delivery")
 
 
 def checked_key(key: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 import trio
 
-from hermes_trio.control.desk import Desk
+from hermes_trio.control.desk import Desk, SendInterrupted
 from hermes_trio.control.protocol import LONGEST_WAIT, Lines, Object, bind, field_of, to_object
 from hermes_trio.delivery.operating import Delivery, RequestRefused
 from hermes_trio.ledger import LedgerClosed
@@ -64,6 +64,8 @@ async def _serve_one(desk: Desk, status: Status, limit: trio.CapacityLimiter, st
             await _converse(desk, status, Lines(stream))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             log.debug("a control connection broke off")
+        except SendInterrupted:
+            log.debug("a control request waits for a runtime that ends")  # without an answer the command goes on itself
         except LedgerClosed:
             raise
         except Exception:  # the supervision border of a connection: what it asked must not end the bot

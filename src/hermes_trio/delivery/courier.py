@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
+from itertools import count
 from math import inf
 
 import structlog
@@ -23,7 +24,7 @@ from hermes_trio.delivery.lane import Decision, Moment, Notices, Shown, decide, 
 from hermes_trio.delivery.steps import Edit
 from hermes_trio.delivery.store import load, save
 from hermes_trio.delivery.view import View, Wire
-from hermes_trio.ledger import Connection, Ledger, LedgerClosed, accounts, obligations
+from hermes_trio.ledger import Connection, Ledger, LedgerClosed, accounts, obligations, operating
 from hermes_trio.platforms.outcomes import Accepted, Outcome, Reason, Refused, Unknown
 from hermes_trio.text.repair import repair
 from hermes_trio.values import Address
@@ -89,8 +90,9 @@ class Courier:
         """Addresses to be looked at before their rows say so, in order."""
         self._revived: set[str] = set()
         """Accounts that show life again: what waited for that is due."""
-        self._later: list[tuple[float, Address]] = []
-        """A heap: addresses to be looked at soon, or when a preview is due, by wall-clock time."""
+        self._later: list[tuple[float, int, Address]] = []
+        """A heap: addresses to be looked at soon, or when a preview is due, by wall-clock time, then by arrival."""
+        self._arrivals = count()
         self._look_at = -inf
         """Wall-clock seconds at which the rows may show that something is due which nobody has woken."""
         self._previews: dict[Address, dict[str, _Preview]] = {}
@@ -107,6 +109,8 @@ class Courier:
     def wake(self, address: Address) -> None:
         """Rows of this address have changed. Never blocks."""
         address = self.current(address)
+        if self._only is not None and address != self.current(self._only):
+            return
         lane = self._lanes.get(address)
         if lane is not None:
             lane.woken.set()
@@ -181,7 +185,10 @@ class Courier:
         stepped: the clock shows less than the time of the last commit.
         """
         wires = {name: account.wire for name, account in self._accounts.items()}
-        ids = await self._ledger.insist(obligations.all_open)
+        if self._only is None:
+            ids = await self._ledger.insist(obligations.all_open)
+        else:
+            ids = await self._ledger.insist(operating.open_ids, self._only)
         for start in range(0, len(ids), BATCH):
             batch = ids[start : start + BATCH]
             await self._ledger.insist(_recover, batch, wires, stepped, self._clock.now())
@@ -231,7 +238,7 @@ class Courier:
                     lane.woken.set()
         now = self._clock.now()
         while self._later and self._later[0][0] <= now:
-            self._wanted[heappop(self._later)[1]] = None
+            self._wanted[heappop(self._later)[2]] = None
         for address in list(self._wanted)[: WINDOW - len(self._lanes)]:
             del self._wanted[address]
             self._start_lane(nursery, address)
@@ -243,7 +250,12 @@ class Courier:
             return inf  # the end of a lane will say so
         self._look_at = inf
         busy = tuple(self._lanes)
-        due = await self._ledger.insist(obligations.due_addresses, tuple(self._accounts), room + 1, busy)
+        if self._only is None:
+            due = await self._ledger.insist(obligations.due_addresses, tuple(self._accounts), room + 1, busy)
+        else:
+            only = self.current(self._only)
+            moment = await self._ledger.insist(operating.due_at, only)
+            due = () if moment is None or only in busy else ((only, moment),)
         for address, moment in due[:room]:
             if moment > self._clock.now():
                 break
@@ -263,7 +275,7 @@ class Courier:
         if woken:
             self._wanted[address] = None
         elif until < inf and (until <= self._clock.now() + SOON or address in self._previews):
-            heappush(self._later, (until, address))  # no row knows when a preview is due
+            heappush(self._later, (until, next(self._arrivals), address))  # no row knows when a preview is due
         else:
             self._look_at = min(self._look_at, until)
         self._change()

@@ -13,21 +13,40 @@ class Life:
     """What an incarnation finds when it opens the database."""
 
     number: int
-    last_commit: float
-    """The latest wall-clock time of any earlier commit; -inf on the first start."""
+    """How often a bot has begun to work here, this one included; 0 for a visit before any."""
+    previous_death: float
+    """The latest wall-clock time at which an earlier bot is known to have run; -inf when there was none."""
     stepped: bool
-    """The clock shows less than that: key windows are closed for good."""
+    """The clock shows less than the time of the latest commit: key windows are closed for good."""
 
 
 def begin_life(con: Connection, now: float) -> Life:
-    """Records a new incarnation."""
-    row = con.execute("SELECT lives, last_commit FROM incarnations").fetchone()
+    """Records a new life of a bot."""
+    row = con.execute("SELECT lives, last_commit, bot_died FROM incarnations").fetchone()
     if row is None:
         con.execute("INSERT INTO incarnations (id, started, last_commit, lives) VALUES (1, ?, ?, 1)", (now, now))
         return Life(1, float("-inf"), False)
-    stepped = now < row["last_commit"]
-    con.execute("UPDATE incarnations SET started = ?, lives = lives + 1, last_commit = ?", (now, now))
-    return Life(row["lives"] + 1, row["last_commit"], stepped)
+    con.execute("UPDATE incarnations SET started = ?, lives = lives + 1, last_commit = ?, bot_died = NULL", (now, now))
+    died = row["last_commit"] if row["bot_died"] is None else row["bot_died"]
+    return Life(row["lives"] + 1, died, now < row["last_commit"])
+
+
+def begin_visit(con: Connection, now: float) -> Life:
+    """Records that a command works here while no bot does. No life begins, and a step of the clock stays to be seen.
+
+    For the next bot the previous one died when it did, whatever is committed meanwhile.
+    """
+    row = con.execute("SELECT lives, last_commit, bot_died FROM incarnations").fetchone()
+    never = float("-inf")
+    if row is None:
+        con.execute(
+            "INSERT INTO incarnations (id, started, last_commit, lives, bot_died) VALUES (1, ?, ?, 0, ?)",
+            (now, now, never),
+        )
+        return Life(0, never, False)
+    con.execute("UPDATE incarnations SET bot_died = coalesce(bot_died, last_commit)")
+    died = row["last_commit"] if row["bot_died"] is None else row["bot_died"]
+    return Life(row["lives"], died, now < row["last_commit"])
 
 
 def clock_stepped(con: Connection, now: float, longest_wait: float) -> None:

@@ -34,14 +34,25 @@ def derived(con: Connection, prefix: str) -> tuple[ObligationRow, ...]:
 
 
 def due_at(con: Connection, address: Address) -> float | None:
-    """When an open obligation of this address is due; None: there is none that waits for time."""
+    """When this address is due, by its first open obligation; None: nothing there waits for time."""
     marks = ", ".join("?" for _ in obligations.OPEN)
     row = con.execute(
-        f"SELECT min(due_at) AS due FROM delivery_obligations WHERE state IN ({marks}) AND due_at < 1e300"
-        " AND platform = ? AND chat_id = ? AND thread_id = ?",
+        f"SELECT due_at FROM delivery_obligations WHERE state IN ({marks})"
+        " AND platform = ? AND chat_id = ? AND thread_id = ? ORDER BY seq LIMIT 1",
         (*obligations.OPEN, address.account, address.chat, address.thread),
     ).fetchone()
-    return None if row["due"] is None else float(row["due"])
+    return None if row is None or row["due_at"] >= 1e300 else float(row["due_at"])
+
+
+def open_ids(con: Connection, address: Address) -> tuple[str, ...]:
+    """The ids of the open obligations of one address, in order of arrival."""
+    marks = ", ".join("?" for _ in obligations.OPEN)
+    found = con.execute(
+        f"SELECT id FROM delivery_obligations WHERE state IN ({marks})"
+        " AND platform = ? AND chat_id = ? AND thread_id = ? ORDER BY seq",
+        (*obligations.OPEN, address.account, address.chat, address.thread),
+    ).fetchall()
+    return tuple(row["id"] for row in found)
 
 
 @frozen

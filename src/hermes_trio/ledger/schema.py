@@ -24,9 +24,10 @@ TABLES = (
     """
     CREATE TABLE incarnations (
         id INTEGER PRIMARY KEY CHECK (id = 1),
-        started REAL NOT NULL,          -- when the latest life of the process opened this database
+        started REAL NOT NULL,          -- when the latest bot opened this database
         last_commit REAL NOT NULL,      -- the latest time in any row: a clock that shows less was stepped
-        lives INTEGER NOT NULL          -- how often it was opened
+        lives INTEGER NOT NULL,         -- how often a bot opened it
+        bot_died REAL                   -- the last_commit that it left, once a command has worked here without a bot
     )""",
     """
     CREATE TABLE sessions (
@@ -64,6 +65,7 @@ TABLES = (
         state TEXT NOT NULL {_one_of("state", INBOX)},
         turn TEXT REFERENCES turns(id),
         session TEXT REFERENCES sessions(id),
+        sent_at REAL,                   -- by the platform's clock
         received_at REAL NOT NULL,
         ended_at REAL,
         UNIQUE (account, chat, native_id)

@@ -44,11 +44,6 @@ class ScriptPlatform:
         """Is set when something is next delivered to this chat."""
         return self._waiting.setdefault(chat, trio.Event())
 
-    def wake_all(self) -> None:
-        """Wakes everyone who waits, as at the end. Never blocks."""
-        for chat in tuple(self._waiting):
-            self._wake(chat)
-
     async def run(self, receiver: Receiver) -> None:
         """Sleeps: questions do not come over a wire."""
         await trio.sleep_forever()

@@ -18,7 +18,7 @@ from hermes_trio.ledger.executors import Executor, InlineExecutor, open_thread_e
 SCHEMA = (
     "CREATE TABLE note (seq INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, body BLOB)",
     "CREATE TABLE link (note TEXT NOT NULL REFERENCES note(name))",
-    "INSERT INTO incarnations VALUES (1, 1000, 1000, 1)",
+    "INSERT INTO incarnations (id, started, last_commit, lives) VALUES (1, 1000, 1000, 1)",
 )
 NOW = 5000.0
 
