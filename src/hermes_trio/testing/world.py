@@ -332,7 +332,7 @@ class World:
         __tracebackhide__ = True
         try:
             self._run(scenario)
-        except Exception as error:
+        except Exception as error:  # raised again; whatever it is, it gets the words that help to see it again
             if not getattr(error, "__notes__", None):
                 error.add_note(self._note())
             raise
