@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 import trio
+from attrs import evolve
 from embedded import MemoryChat, ScriptedModel, config_in
 
-from hermes_trio import Accepted, Outcome, Reason, Refused, RequestRefused, open_runtime
-from hermes_trio.control.client import NoBot, ask_bot
-from hermes_trio.control.protocol import LONGEST_LINE, SOCKET_NAME, short_path
+from hermes_trio import Accepted, Delivery, Outcome, Reason, Refused, RequestRefused, open_runtime
+from hermes_trio.control.client import ConnectionLost, NoBot, ask_bot
+from hermes_trio.control.protocol import LONGEST_LINE, SOCKET_NAME, bind, short_path, to_objects
 
 
 async def test_what_a_client_asks_is_what_the_program_sees(tmp_path: Path) -> None:
@@ -101,3 +102,60 @@ async def test_many_clients_are_served(tmp_path: Path) -> None:
 async def _send(data_dir: Path, number: int) -> None:
     result = await ask_bot(data_dir, "send", address="memory:room", text=f"text {number}", key=str(number), wait=9)
     assert result["state"] == "delivered"
+
+
+async def test_a_long_answer_can_be_read(tmp_path: Path) -> None:
+    """Texts of 100,000 characters outside ASCII are sent and listed over the socket; of each its beginning is told."""
+    chat = MemoryChat()
+    chat.capabilities = evolve(chat.capabilities, limit=200_000)
+    chat.outcome = lambda text: Refused(Reason.DEAD_ADDRESS)
+    text = "\N{GRINNING FACE}" * 100_000
+    async with open_runtime(config_in(tmp_path), model=ScriptedModel(), platforms={"memory": chat}) as runtime:
+        for number in range(3):
+            sent = await ask_bot(tmp_path, "send", address=f"memory:room{number}", text=text, key="k", wait=9)
+            assert (sent["state"], len(sent["text"])) == ("abandoned", 200)
+        assert [each["address"] for each in await ask_bot(tmp_path, "deliveries")] == [
+            "memory:room2", "memory:room1", "memory:room0",
+        ]  # fmt: skip
+        assert [each.text for each in await runtime.deliveries()] == [text] * 3
+        with pytest.raises(RequestRefused, match="bytes, the most is 1048576"):
+            await ask_bot(tmp_path, "send", address="memory:room", text=text * 4)
+        with pytest.raises(RequestRefused, match="an address has at most 500 characters"):
+            await ask_bot(tmp_path, "send", address=f"memory:{'r' * 500}", text="x")
+        assert (await ask_bot(tmp_path, "send", address="memory:x", text="half: \ud83d"))["text"] == "half: \ufffd"
+
+
+def test_a_list_fits_into_an_answer() -> None:
+    """Whatever ids, texts and reasons deliveries have, as many as fit are told, the first ones."""
+    wide = "\N{GRINNING FACE}" * 2000
+    listed = [Delivery(f"{n}.{wide}", "control", wide, "held", 0, wide, wide, 0.0) for n in range(200)]
+    told = to_objects(listed)
+    assert 0 < len(json.dumps(told, ensure_ascii=False).encode()) < LONGEST_LINE
+    assert [each["id"] for each in told] == [each.id for each in listed[: len(told)]]
+    assert (
+        len(
+            to_objects(
+                [
+                    Delivery(f"send.memory:room.{n}", "control", "memory:room", "held", 0, "x" * 900, "y" * 900, 0.0)
+                    for n in range(200)
+                ]
+            )
+        )
+        == 200
+    )
+
+
+async def test_a_torn_answer_is_no_refusal(tmp_path: Path) -> None:
+    """A bot that dies while it answers may have done what it was asked: the client does not say the opposite."""
+
+    async def die(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(b'{"version": 1, "ok": tr')
+        await stream.aclose()
+
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(bind(tmp_path / SOCKET_NAME)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, die, [listener])
+        with pytest.raises(ConnectionLost):
+            await ask_bot(tmp_path, "send", address="memory:room", text="x", key="k")
+        nursery.cancel_scope.cancel()

@@ -64,7 +64,8 @@ async def guarantees(config: Config) -> list[tuple[str, str]]:
 
 def lines_of(found: Overview, now: float) -> Iterator[str]:
     """What there is to say of a database."""
-    yield f"database: {found.lives} starts, the last one {_ago(now - found.started_at)}"
+    started = f"{found.lives} starts, the last one {_ago(now - found.started_at)}"
+    yield f"database: {started if found.lives else 'no bot has started on it yet'}"
     yield f"last commit: {_ago(now - found.last_commit)}"
     yield f"messages without an end: {len(found.waiting)}"
     for message in found.waiting:

@@ -11,7 +11,7 @@ from typing import Any
 
 import trio
 
-from hermes_trio.control.protocol import SOCKET_NAME, Lines, short_path
+from hermes_trio.control.protocol import SOCKET_NAME, Lines, Object, short_path
 from hermes_trio.delivery.operating import RequestRefused
 
 
@@ -38,7 +38,7 @@ async def ask_bot(data_dir: Path, command: str, **fields: Any) -> Any:
         lines = Lines(stream)
         try:
             await lines.send({"command": command, **fields})
-            answer = await lines.receive()
+            answer = await _answer(lines)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             answer = None
     if answer is None:
@@ -46,3 +46,11 @@ async def ask_bot(data_dir: Path, command: str, **fields: Any) -> Any:
     if not answer["ok"]:
         raise RequestRefused(answer["error"])
     return answer["result"]
+
+
+async def _answer(lines: Lines) -> Object | None:
+    """None when there is none, and when it is torn: what was asked for may have been done, so it is no refusal."""
+    try:
+        return await lines.receive()
+    except RequestRefused:
+        return None

@@ -5,8 +5,9 @@
     {"version": 1, "ok": false, "error": "there is no account 'telegarm'; there are: telegram"}
 
 Commands: `send` (address, text, key, wait), `deliveries` (all), `resend` (id, wait), `drop` (id), `status`. `wait` is
-the seconds to wait for the end of the delivery, by default 0. The rule that must not be broken: a line that is not
-understood changes nothing and is answered with its reason.
+the seconds to wait for the end of the delivery, by default 0. A delivery is told with the beginning of its text and of
+its reason only, and a list holds the newest, as many as fit: so no answer is too long to be read. The rule that must
+not be broken: a line that is not understood changes nothing and is answered with its reason.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import asdict
+from attrs import asdict, evolve
 
 from hermes_trio.delivery.operating import Delivery, RequestRefused
 from hermes_trio.text.repair import repair
@@ -30,7 +31,11 @@ from hermes_trio.text.repair import repair
 SOCKET_NAME = "control.sock"
 VERSION = 1
 LONGEST_LINE = 1 << 20
-"""Bytes of one line; a longer one is refused, and the connection closed."""
+"""Bytes of one line; a longer one is refused, and the connection closed. The longest text of a send fits into it."""
+LONGEST_LIST = LONGEST_LINE // 2
+"""Bytes of the deliveries in one answer."""
+CLIP = 200
+"""Characters of a text, and of a reason, that are told."""
 LONGEST_WAIT = 3600.0
 """Seconds that one request may wait."""
 LARGEST = 1 << 53
@@ -63,8 +68,19 @@ class Lines:
         return _decoded(line)
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Sends one line. Cancelled: it may be torn, and the stream is of no use any more."""
-        await self._stream.send_all(json.dumps({"version": VERSION, **message}).encode() + b"\n")
+        """Sends one line. Cancelled: it may be torn, and the stream is of no use any more.
+
+        Raises RequestRefused, with nothing sent, for one that the other side would not read.
+        """
+        line = _encoded({"version": VERSION, **message})
+        if len(line) > LONGEST_LINE:
+            raise RequestRefused(f"the request has {len(line)} bytes, the most is {LONGEST_LINE}")
+        await self._stream.send_all(line + b"\n")
+
+
+def _encoded(message: Any) -> bytes:
+    """As JSON in UTF-8: escapes would make most scripts longer. Half a character, which has no UTF-8, is escaped."""
+    return json.dumps(message, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def _decoded(line: bytes) -> Object:
@@ -94,12 +110,27 @@ def field_of(message: Object, name: str, kind: type, default: Any = None, *, req
 
 
 def to_object(delivery: Delivery) -> Object:
-    """A delivery as the socket speaks of it."""
-    return asdict(delivery)
+    """A delivery as the socket speaks of it: only the first CLIP characters of what it says, and of why."""
+    return asdict(evolve(delivery, text=_clipped(delivery.text), reason=_clipped(delivery.reason)))
+
+
+def to_objects(deliveries: Iterable[Delivery]) -> list[Object]:
+    """As many of them, from the first on, as fit into one answer."""
+    found, room = [], LONGEST_LIST
+    for each in map(to_object, deliveries):
+        room -= len(_encoded(each)) + len(", ")
+        if room < 0:
+            break
+        found.append(each)
+    return found
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= CLIP else f"{text[: CLIP - 1]}…"
 
 
 def from_object(message: Object) -> Delivery:
-    """The inverse of `to_object`."""
+    """The inverse of `to_object`, but for what that left out."""
     return Delivery(**message)
 
 

@@ -17,7 +17,7 @@ import structlog
 import trio
 
 from hermes_trio.control.desk import Desk, SendInterrupted
-from hermes_trio.control.protocol import LONGEST_WAIT, Lines, Object, bind, field_of, to_object
+from hermes_trio.control.protocol import LONGEST_WAIT, Lines, Object, bind, field_of, to_object, to_objects
 from hermes_trio.delivery.operating import Delivery, RequestRefused
 from hermes_trio.ledger import LedgerClosed
 
@@ -102,7 +102,7 @@ async def _do(desk: Desk, status: Status, request: Object) -> Any:
             text = field_of(request, "text", str, required=True)
             return await _end_of(desk, await desk.send(address, text, field_of(request, "key", str)), seconds)
         case "deliveries":
-            return [to_object(each) for each in await desk.deliveries(field_of(request, "all", bool, False))]
+            return to_objects(await desk.deliveries(field_of(request, "all", bool, False)))
         case "resend":
             return await _end_of(desk, await desk.resend(field_of(request, "id", str, required=True)), seconds)
         case "drop":
