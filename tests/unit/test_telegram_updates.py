@@ -34,7 +34,7 @@ def read(update: object, me: Identity = ME) -> Inbound:
 def test_a_private_text() -> None:
     """A private message is direct, is named by its message id, and needs no anchor."""
     assert read(said(text="Hello")) == Inbound(
-        address=Address("telegram", "42"), native_id="7", sender="42", sender_name="Ann Li", text="Hello"
+        address=Address("telegram", "42"), native_id="7", sender="42", sender_name="Ann Li", text="Hello", sent_at=1.0
     )
 
 
@@ -164,7 +164,7 @@ def entity(kind: str, offset: int, length: int, **more: Any) -> dict[str, Any]:
 )
 def test_a_group_message_is_for_the_bot_only_when_it_says_so(fields: dict[str, Any], direct: bool) -> None:
     """A command, a mention or a reply addresses the bot; a command of another bot does not, not even as a reply."""
-    assert read(said(GROUP, **fields), Identity(4711, "HermesBot", frozenset({"stop"}))).direct is direct
+    assert read(said(GROUP, **fields), Identity(4711, "HermesBot", commands=frozenset({"stop"}))).direct is direct
 
 
 def test_the_bots_own_name_behind_a_command_is_dropped() -> None:
@@ -335,3 +335,34 @@ def test_anything_at_all_can_be_read(update: object) -> None:
     """What is no update raises nothing either; unless it is an object without a message, it is kept."""
     inbound = read_update(update, "telegram", ME)
     assert (inbound is None) == (isinstance(update, dict) and "message" not in update)
+
+
+@pytest.mark.parametrize(
+    ("text", "direct"),
+    [
+        ("Hermes, what time is it?", True),
+        ("hermes what", True),
+        ("Hermes", True),
+        ("  HERMES! now", True),
+        ("Hermesian things", False),
+        ("ask Hermes", False),
+        ("", False),
+    ],
+)
+def test_a_message_that_begins_with_the_bots_name_is_for_it(text: str, direct: bool) -> None:
+    """In a group the bot is called like a person: by its name at the beginning."""
+    found = read(said(GROUP, text=text), Identity(4711, "HermesBot", "Hermes"))
+    assert found is not None
+    assert found.direct is direct
+
+
+def test_two_words_are_a_name() -> None:
+    """A name of several words counts when all of them stand at the beginning."""
+    me = Identity(4711, "HermesBot", "Hermes Trio")
+    assert read(said(GROUP, text="hermes trio: hello"), me).direct
+    assert not read(said(GROUP, text="hermes: hello"), me).direct
+
+
+def test_a_bot_without_a_name_is_not_called_by_it() -> None:
+    """An empty name stands at the beginning of every message and calls nobody."""
+    assert not read(said(GROUP, text="hello"), Identity(4711, "HermesBot", "")).direct

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
+import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import structlog
@@ -22,6 +26,9 @@ There is no configuration: {} does not exist.
 Write one with `hermes-trio init`, or name yours with `hermes-trio run --config FILE`.
 To try it without any: `hermes-trio` alone is a chat on this terminal, `hermes-trio demonstration` shows what it does.\
 """
+
+LEAVING = 5.0
+"""Seconds that what was cancelled may take to end, after everything was drained."""
 
 log = structlog.get_logger(__name__)
 
@@ -56,17 +63,34 @@ def _allow_connections() -> None:
 async def serve(config: Config) -> None:
     """The bot until a signal: the first drains, the second equals a crash."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with open_runtime(config) as runtime:
-            await anext(signals)
-            log.info("stopping", drain=config.shutdown.drain)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_end_at_once, signals, nursery.cancel_scope)
+        async with trio.open_nursery() as nursery:
+            asked = trio.Event()
+            nursery.start_soon(_obey, signals, asked)
+            async with open_runtime(config) as runtime:
+                await asked.wait()
+                log.info("stopping", drain=config.shutdown.drain)
                 await runtime.drain(config.shutdown.drain)
-                nursery.cancel_scope.cancel()
+                nursery.start_soon(_leave_anyway)
+            nursery.cancel_scope.cancel()
     log.info("stopped")
 
 
-async def _end_at_once(signals: object, scope: trio.CancelScope) -> None:
-    await anext(signals)  # type: ignore[call-overload]  # trio does not export the type of its receiver
+async def _obey(signals: AsyncIterator[int], asked: trio.Event) -> None:
+    """The first signal asks for the end; the second is the end, whatever still runs: all that matters is durable."""
+    await anext(signals)
+    asked.set()
+    await anext(signals)
     log.warning("stopped at once; the next start goes on from here")
-    scope.cancel()
+    _vanish()
+
+
+async def _leave_anyway() -> None:
+    """A tool that hangs in a thread cannot be cancelled, and must not keep the process."""
+    await trio.sleep(LEAVING)
+    log.warning("something that does not end is left behind", waited=LEAVING)
+    _vanish()
+
+
+def _vanish() -> NoReturn:
+    sys.stderr.flush()
+    os._exit(0)

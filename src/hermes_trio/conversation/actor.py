@@ -20,12 +20,16 @@ from hermes_trio.conversation.records import Begun, Compress, Gathering
 from hermes_trio.conversation.turn import TurnRunner
 from hermes_trio.delivery.account import Account
 from hermes_trio.delivery.courier import Courier
-from hermes_trio.ledger import Ledger
+from hermes_trio.ledger import Ledger, LedgerClosed
 from hermes_trio.values import Address
 
 HEARTBEAT = 5.0
 """Seconds between two signs of life in the database while conversations are at work: a restart must know how long the
 process lived."""
+MAX_TURNS = 2000
+"""Turns at a time: each holds a connection to the model. Those beyond wait for a place, as rows."""
+FAULT_PAUSE = 60.0
+"""Seconds before an address is looked at again at which our own code failed, unless something arrives there."""
 LETTING_GO = 2.0
 """Seconds that a cancelled turn may take to end. One that does not (a tool that hangs in a thread) is left alone: the
 ledger refuses whatever it still does, and the conversation goes on without it."""
@@ -62,6 +66,7 @@ class Conversations:
         self._previous_death = previous_death
         """Wall-clock seconds of the latest commit of the incarnation before this one."""
         self._actors: dict[Address, _Actor] = {}
+        self._places = trio.CapacityLimiter(MAX_TURNS)
         self._alive: set[str] = set()
         """The turns that run in this process, and those that it is about to begin."""
         self._busy = trio.Event()
@@ -179,23 +184,41 @@ class _Actor:
         try:
             while self.woken.is_set() and not conversations._closing:
                 self.woken = trio.Event()
-                while not conversations._closing and await self._next():
-                    pass
+                await self._work_off()
         finally:
             conversations._ended(self._address)
+
+    async def _work_off(self) -> None:
+        """One thing after the other, until nothing waits; where our own code fails it is tried again after a pause."""
+        try:
+            while not self._conversations._closing and await self._next():
+                pass
+        except LedgerClosed:
+            raise
+        except Exception:  # the supervision border of a conversation: a fault at one address must not end the others
+            log.exception("a conversation failed", address=str(self._address), again_in=FAULT_PAUSE)
+            with trio.move_on_after(FAULT_PAUSE):
+                await self.woken.wait()
+            self.woken.set()
 
     async def _next(self) -> bool:
         """Does the next thing at its address; False when nothing waits there."""
         conversations = self._conversations
+        async with conversations._places:
+            begun = await conversations._begin(self._address)
+            if not isinstance(begun, Gathering):
+                return await self._do(begun)
+        self.woken = trio.Event()  # what has arrived so far is in the rows that were just read
+        with trio.move_on_after(max(0.0, begun.until - conversations._clock.now())):
+            await self.woken.wait()
+        return True
+
+    async def _do(self, begun: Begun | Compress | records.Ended | None) -> bool:
+        conversations = self._conversations
         runner = conversations._runners[self._address.account]
-        begun = await conversations._begin(self._address)
         match begun:
             case None:
                 return False
-            case Gathering(until):
-                self.woken = trio.Event()  # what has arrived so far is in the rows that were just read
-                with trio.move_on_after(max(0.0, until - conversations._clock.now())):
-                    await self.woken.wait()
             case Compress():
                 await self._run(begun.id, partial(runner.compress, begun))
             case Begun():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import structlog
 from attrs import evolve, field, frozen
 
 from hermes_trio.conversation import notices, records
@@ -17,17 +18,22 @@ from hermes_trio.conversation.history import user_text
 from hermes_trio.conversation.policy import Arrival, Busy, Decision, Situation, decide
 from hermes_trio.delivery.account import Account
 from hermes_trio.delivery.planning import add_control
-from hermes_trio.ledger import Connection, accounts, inbox, transcript, turns
+from hermes_trio.ledger import Connection, accounts, inbox, is_environment, transcript, turns, undone_on_error
 from hermes_trio.ledger.rows import InboxRow, TurnRow
 from hermes_trio.platforms.base import Inbound
 from hermes_trio.values import Address
 
 CUT_WITHIN = 2.0
 """Seconds within which the pieces of a text arrive that the user's client had to cut."""
+PAYLOAD_LIMIT = 4000
+"""Characters of a message that could not be admitted which its row keeps."""
 CUT_SHARE = 0.9
 """A text of at least this share of the wire's limit may have been cut by the client."""
 CUT = "cut."
 """Begins the group of a text that may have been cut; no platform names its groups so."""
+
+
+log = structlog.get_logger(__name__)
 
 
 @frozen
@@ -76,6 +82,19 @@ class _Admission:
     batch: Batch
     now: float
     ended: list[tuple[Address, str]] = field(factory=list)
+
+    def take(self, inbound: Inbound, new_id: str) -> Address | None:
+        """Like `admit`; a message at which our own code fails is kept as unreadable, and the others go on."""
+        ended = len(self.ended)
+        try:
+            with undone_on_error(self.con):
+                return self.admit(inbound, new_id)
+        except Exception as error:  # a supervision border: the account would be deaf for ever behind such a message
+            if is_environment(error):
+                raise  # the whole batch is tried again
+            log.exception("a message could not be admitted", address=str(inbound.address), native_id=inbound.native_id)
+            del self.ended[ended:]
+            return self.admit(evolve(inbound, text="", unreadable=ascii(inbound)[:PAYLOAD_LIMIT]), new_id)
 
     def admit(self, inbound: Inbound, new_id: str) -> Address | None:
         """Stores one message and what follows from it; returns where, or None when it is known."""
@@ -165,16 +184,19 @@ class _Admission:
         if inbound.group is not None:
             return inbound, _head(inbox.newest_of_group(self.con, inbound.address, inbound.group))
         previous = inbox.newest(self.con, inbound.address, inbound.sender)
-        if previous is not None and self._goes_on(previous) and (head := _head(previous)) is not None:
+        if previous is not None and self._goes_on(previous, inbound) and (head := _head(previous)) is not None:
             return evolve(inbound, group=head.group), head
         if self._may_be_cut(inbound.text):
             return evolve(inbound, group=f"{CUT}{inbound.native_id}"), None
         return inbound, None
 
-    def _goes_on(self, previous: InboxRow) -> bool:
-        """Whether what arrives now may be the rest of this message."""
+    def _goes_on(self, previous: InboxRow, inbound: Inbound) -> bool:
+        """Whether what arrives now may be the rest of this message. After a downtime much arrives at once."""
         cut = previous.group is not None and previous.group.startswith(CUT)
-        return cut and self.now - previous.received_at <= CUT_WITHIN and self._may_be_cut(previous.text)
+        gap = self.now - previous.received_at
+        if inbound.sent_at is not None and previous.sent_at is not None:
+            gap = inbound.sent_at - previous.sent_at
+        return cut and gap <= CUT_WITHIN and self._may_be_cut(previous.text)
 
     def _may_be_cut(self, text: str) -> bool:
         account = self.rules.account
@@ -237,7 +259,7 @@ def _is_open(head: InboxRow, running: TurnRow | None) -> bool:
 def admit(con: Connection, rules: Rules, batch: Batch, now: float) -> Admitted:
     """Stores a batch in order and its cursor; what is known already changes nothing."""
     work = _Admission(con, rules, batch, now)
-    places = [work.admit(inbound, new_id) for inbound, new_id in zip(batch.inbound, batch.new_ids, strict=True)]
+    places = [work.take(inbound, new_id) for inbound, new_id in zip(batch.inbound, batch.new_ids, strict=True)]
     if batch.cursor is not None:
         accounts.set_cursor(con, rules.account.name, batch.cursor, now)
     arrived = dict.fromkeys(place for place in places if place is not None)

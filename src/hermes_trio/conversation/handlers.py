@@ -13,6 +13,8 @@ from hermes_trio.ledger.rows import InboxRow
 
 LISTED = 20
 """Entries of a list that a command shows; more would fill the screen."""
+MAX_DIGITS = 6
+"""Of a number in a command; no list is longer."""
 EXCERPT = 60
 """Characters of a message that a list shows."""
 
@@ -40,8 +42,7 @@ def _queue(call: CommandCall) -> Outcome:
         for row in rows:
             call.drop(row)
         return Outcome(f"Dropped {len(rows)} waiting message{'s' * (len(rows) != 1)}.")
-    if words[0] == "drop" and len(words) == 2 and words[1].isdecimal():
-        number = int(words[1])
+    if words[0] == "drop" and len(words) == 2 and (number := _number(words[1])) is not None:
         if not 1 <= number <= len(rows):
             return Outcome(f"There is no number {number} in the queue. {_listed(rows)}")
         call.drop(rows[number - 1])
@@ -91,9 +92,10 @@ def _sessions(call: CommandCall) -> Outcome:
 
 def _resume(call: CommandCall) -> Outcome:
     rows = transcript.sessions(call.con, call.address)[:LISTED]
-    if not call.arguments.isdecimal() or not 1 <= int(call.arguments) <= len(rows):
+    number = _number(call.arguments)
+    if number is None or not 1 <= number <= len(rows):
         return Outcome("Say which one, by its number in /sessions: /resume 2")
-    chosen = rows[int(call.arguments) - 1]
+    chosen = rows[number - 1]
     if chosen.id == transcript.route(call.con, call.address):
         return Outcome("That is the current conversation.")
     transcript.resume_session(call.con, call.address, chosen.id, call.now)
@@ -213,6 +215,11 @@ COMMANDS = (
     Command("whoami", "shows who you are to me", _whoami),
 )
 REGISTRY = Registry(COMMANDS)
+
+
+def _number(text: str) -> int | None:
+    """A number that a person may mean; None for anything else."""
+    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 def _listed(rows: tuple[InboxRow, ...]) -> str:

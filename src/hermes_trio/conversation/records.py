@@ -258,20 +258,24 @@ def _own_words(said: str, own: Sequence[MessageRow]) -> str:
 
 
 def compress(
-    con: Connection, row: InboxRow, session: str, summary: str, new_id: str, notice: Plan, reserve: bool, now: float
-) -> None:
+    con: Connection, job: Compress, summary: str, new_id: str, notice: Plan, reserve: bool, now: float
+) -> bool:
     """The old session ends, a new one with its summary takes its route, and the user is told, in one transaction.
 
-    Raises TurnOver when the command was dropped meanwhile.
+    False, with nothing changed, when the conversation has gone on in another session. Raises TurnOver when the command
+    was dropped meanwhile.
     """
+    row, session = job.inbound, job.session
+    summarised = job.rows[-1].id if job.rows else 0
     _expect_waiting(con, row)
-    if not is_waiting(con, row):
-        return
-    if transcript.route(con, row.address) == session:
-        transcript.start_session(con, row.address, new_id, now, reason="compression", parent=session)
-        transcript.append(con, new_id, None, "summary", summary, now)
+    if transcript.route(con, row.address) != session:
+        return False  # /new or /resume came first
+    transcript.start_session(con, row.address, new_id, now, reason="compression", parent=session)
+    transcript.append(con, new_id, None, "summary", summary, now)
+    transcript.copy_overheard(con, session, summarised, new_id)
     inbox.move(con, row.id, "answer", now)
     add_control(con, f"compressed.{row.id}", row.address, notice, now, reserve=reserve, anchor=row.anchor)
+    return True
 
 
 def compress_under_turn(
@@ -282,22 +286,16 @@ def compress_under_turn(
     turns.expect_running(con, turn.id)
     transcript.start_session(con, turn.address, new_id, now, reason="compression", parent=turn.session)
     transcript.append(con, new_id, None, "summary", summary, now)
+    transcript.copy_overheard(con, turn.session, begun.rows[-1].id, new_id)
     transcript.move_turn(con, turn.id, new_id)
     turns.move(con, turn.id, new_id)
     add_control(con, f"compressed.{new_id}", turn.address, notice, now, reserve=reserve, anchor=row.anchor)
     return _begun(con, turns.get(con, turn.id), row, resumed=begun.resumed)
 
 
-def is_waiting(con: Connection, row: InboxRow) -> bool:
-    """Whether a /compress is still to be carried out: it may have been stopped, or dropped from the queue."""
-    return inbox.get(con, row.id).state == "queued"
-
-
 def not_compressed(con: Connection, row: InboxRow, notice: Plan, reserve: bool, now: float) -> None:
     """A failed summary changes nothing; the user is told. Raises TurnOver when the command was dropped meanwhile."""
     _expect_waiting(con, row)
-    if not is_waiting(con, row):
-        return
     inbox.move(con, row.id, "answer", now)
     add_control(con, f"compressed.{row.id}", row.address, notice, now, reserve=reserve, anchor=row.anchor)
 

@@ -144,9 +144,10 @@ class TurnRunner:
             await self._not_compressed(job)
             return
         notice, reserve = self._account.plan(notices.COMPRESSED), ports.settings.reserve_control
-        await ports.ledger.insist(
-            records.compress, job.inbound, job.session, summary, ports.ids(), notice, reserve, ports.clock.now()
-        )
+        if not await ports.ledger.insist(
+            records.compress, job, summary, ports.ids(), notice, reserve, ports.clock.now()
+        ):
+            await self._not_compressed(job)
 
     async def _not_compressed(self, job: Compress) -> None:
         ports, notice = self._ports, self._account.plan(notices.NOT_COMPRESSED)

@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from hermes_trio.delivery.folding import revise
 from hermes_trio.delivery.store import load, progress_of, save
 from hermes_trio.delivery.view import View, Wire
-from hermes_trio.ledger import Connection, obligations
+from hermes_trio.ledger import Connection, accounts, obligations
 from hermes_trio.text.body import Body
 from hermes_trio.values import Address
 
@@ -36,10 +36,17 @@ def open_reply(
 
 
 def commit_reply(con: Connection, reply: str, plan: Plan, now: float) -> None:
-    """The final text of a reply. Where it was given up already (its address is dead), only its content is kept."""
+    """The final text of a reply.
+
+    One that was given up while it streamed, because its address was dead, keeps its content for the operator; where
+    somebody has written from there since, it is owed anew, as a message of its own.
+    """
     row = obligations.get(con, reply)
     if row.state != "streaming":
         obligations.keep_content(con, reply, plan.content)
+        if not accounts.is_dead(con, row.address):
+            reserve = bool(row.progress["reserve"])
+            add_control(con, f"{reply}.anew", row.address, plan, now, reserve=reserve, anchor=row.anchor)
         return
     view = revise(load(con, row), plan.parts, True, plan.wire)
     obligations.plan(con, reply, plan.content, plan.parts, now + plan.expire, now)

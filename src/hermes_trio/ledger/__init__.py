@@ -1,7 +1,7 @@
 """The ledger: one task that owns one database. All SQL stands in this room."""
 
-from hermes_trio.ledger.database import FILE_NAME, LedgerUnusable, connect, connect_readonly
-from hermes_trio.ledger.executors import Connection, Executor, StoreFailed, open_thread_executor
+from hermes_trio.ledger.database import FILE_NAME, LedgerUnusable, connect, connect_readonly, undone_on_error
+from hermes_trio.ledger.executors import Connection, Executor, StoreFailed, is_environment, open_thread_executor
 from hermes_trio.ledger.lock import LedgerLocked, hold_lock
 from hermes_trio.ledger.task import Ledger, LedgerClosed, open_ledger
 
@@ -17,6 +17,8 @@ __all__ = [
     "connect",
     "connect_readonly",
     "hold_lock",
+    "is_environment",
     "open_ledger",
     "open_thread_executor",
+    "undone_on_error",
 ]

@@ -46,6 +46,20 @@ def connect(path: Path, synchronous: Synchronous = "FULL") -> sqlite3.Connection
     return connection
 
 
+@contextmanager
+def undone_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    """What the block did is undone when it raises; what stood before it in the same transaction stays."""
+    connection.execute("SAVEPOINT part")
+    try:
+        yield
+    except Exception:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO part")
+            connection.execute("RELEASE part")
+        raise
+    connection.execute("RELEASE part")
+
+
 def connect_readonly(path: Path) -> sqlite3.Connection:
     """A connection that cannot write, for commands beside a running bot. Raises LedgerUnusable."""
     with _explained(path):

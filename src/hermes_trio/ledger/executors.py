@@ -106,7 +106,7 @@ def _each_alone(
 
 def _failure(error: sqlite3.Error) -> Exception:
     """What the caller gets for an error that ended the transaction of its call alone."""
-    if not _is_environment(error):
+    if not is_environment(error):
         return error
     kind = Locked if error.sqlite_errorname.startswith("SQLITE_BUSY") else StoreFailed
     return kind(str(error))
@@ -119,7 +119,7 @@ def _under_savepoint(connection: Connection, call: Call) -> Result:
     try:
         result = outcome.Value(call.fn(connection, *call.args, **call.kwargs))
     except Exception as error:  # a supervision border: the caller gets it, the batch goes on
-        if isinstance(error, sqlite3.Error) and (_is_environment(error) or not connection.in_transaction):
+        if isinstance(error, sqlite3.Error) and (is_environment(error) or not connection.in_transaction):
             raise  # nobody's own mistake, or the end of the transaction: the re-run alone tells whose it is
         connection.execute("ROLLBACK TO call")
         result = outcome.Error(error)
@@ -127,7 +127,10 @@ def _under_savepoint(connection: Connection, call: Call) -> Result:
     return result
 
 
-def _is_environment(error: sqlite3.Error) -> bool:
+def is_environment(error: Exception) -> bool:
+    """Whether this is the database's own trouble (disk full, I/O, a lock), and not a mistake of whoever called it."""
+    if not isinstance(error, sqlite3.Error):
+        return False
     name = getattr(error, "sqlite_errorname", None) or ""
     return name.removeprefix("SQLITE_").startswith(ENVIRONMENT)
 

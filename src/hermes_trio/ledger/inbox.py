@@ -31,12 +31,13 @@ def store(
     address = inbound.address
     row = con.execute(
         "INSERT INTO inbox (account, chat, thread, native_id, sender, sender_name, text, attachments, anchor,"
-        " group_id, shared, kind, state, turn, received_at, ended_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+        " group_id, shared, kind, state, turn, sent_at, received_at, ended_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
         " ON CONFLICT (account, chat, native_id) DO NOTHING RETURNING id",
         (
             address.account, address.chat, address.thread, inbound.native_id, inbound.sender, inbound.sender_name,
             inbound.text if inbound.unreadable is None else inbound.unreadable, attachments, inbound.anchor,
-            inbound.group, inbound.shared, kind, state, turn, now, None if INBOX[state] else now,
+            inbound.group, inbound.shared, kind, state, turn, inbound.sent_at, now, None if INBOX[state] else now,
         ),
     ).fetchone()  # fmt: skip
     return None if row is None else int(row["id"])
@@ -88,11 +89,6 @@ def newest_of_group(con: Connection, address: Address, group: str) -> InboxRow |
     return None if row is None else _row(row)
 
 
-def set_group(con: Connection, row_id: int, group: str) -> None:
-    """Says that a row was sent as one with others."""
-    con.execute("UPDATE inbox SET group_id = ? WHERE id = ?", (group, row_id))
-
-
 def addresses_with_work(con: Connection) -> tuple[Address, ...]:
     """The addresses at which a row is queued or a turn runs, in the order of their oldest open row."""
     rows = con.execute(
@@ -130,5 +126,6 @@ def _row(row: sqlite3.Row) -> InboxRow:
         kind=row["kind"],
         state=row["state"],
         turn=row["turn"],
+        sent_at=row["sent_at"],
         received_at=row["received_at"],
     )

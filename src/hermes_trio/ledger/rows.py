@@ -32,6 +32,8 @@ class InboxRow:
     kind: str
     state: str
     turn: str | None
+    sent_at: float | None
+    """When the platform says that it was sent, in its seconds."""
     received_at: float
     """Wall-clock seconds."""
 

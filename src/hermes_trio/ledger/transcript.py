@@ -157,6 +157,15 @@ def move_turn(con: Connection, turn: str, session: str) -> None:
         con.execute("UPDATE messages SET id = ?, session = ? WHERE id = ?", (latest + offset, session, row["id"]))
 
 
+def copy_overheard(con: Connection, session: str, after: int, target: str) -> None:
+    """What was overheard in a session behind the message `after` stands in another session, too."""
+    con.execute(
+        "INSERT INTO messages (session, turn, role, content, created_at) SELECT ?, turn, role, content, created_at"
+        " FROM messages WHERE session = ? AND id > ? AND role = 'context' AND hidden = 0 ORDER BY id",
+        (target, session, after),
+    )
+
+
 def last_turn(con: Connection, session: str) -> str | None:
     """The latest turn of a session that is still part of the conversation."""
     row = con.execute(

@@ -89,6 +89,8 @@ class Inbound:
     """The same for all messages that the user sent as one (an album); None: it stands alone."""
     shared: bool = False
     """Several people speak in this chat."""
+    sent_at: float | None = None
+    """When it was sent, in seconds by the platform's clock, where it says so."""
 
 
 class Receiver(Protocol):

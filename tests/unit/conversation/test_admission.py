@@ -7,6 +7,7 @@ from attrs import evolve
 
 from hermes_trio.conversation import notices
 from hermes_trio.conversation.admission import CUT_SHARE, CUT_WITHIN
+from hermes_trio.conversation.commands import Command, CommandCall, Outcome, Registry
 from hermes_trio.conversation.records import GATHER, Begun
 from hermes_trio.ledger import accounts, obligations, transcript
 from hermes_trio.platforms.base import Attachment
@@ -486,3 +487,42 @@ def test_sessions_are_made_where_they_are_needed(desk: Desk) -> None:
     assert transcript.route(desk.con, HOME) is None
     desk.says("aha", address=GROUP, direct=False)
     assert transcript.route(desk.con, GROUP) is not None
+
+
+def test_what_arrives_at_once_after_a_downtime_is_not_one_text(desk: Desk) -> None:
+    """Hours lie between two messages by the platform's clock: the second is no rest of the first, however they come."""
+    desk.admit(inbound("1", LONG, sent_at=1000.0), inbound("2", "good morning", sent_at=40000.0))
+    desk.answer(desk.turn())
+    assert desk.turn().inbound.native_id == "2"
+
+
+def test_a_message_at_which_our_own_code_fails_is_kept(desk: Desk) -> None:
+    """The others of its batch go on, the person gets a word, and the row keeps what it was."""
+
+    def fail(call: CommandCall) -> Outcome:
+        raise RuntimeError("a fault of our own")
+
+    registry = desk.rules.registry
+    broken = Registry((*registry.commands, Command("broken", "fails", fail)))
+    desk.rules = evolve(desk.rules, registry=broken)
+    desk.admit(inbound("1", "before"), inbound("2", "/broken now"), inbound("3", "behind"))
+    assert desk.states() == ["queued", "unreadable", "queued"]
+    assert "/broken now" in desk.row("2").text
+    assert obligations.get(desk.con, f"unreadable.{desk.row('2').id}").content == notices.UNREADABLE
+
+
+def test_what_cannot_be_read_and_was_not_said_to_us_gets_no_word(desk: Desk) -> None:
+    """In a group a strange message that addresses nobody is stored and not answered."""
+    desk.admit(inbound("1", "", address=GROUP, direct=False, shared=True, unreadable="{}"))
+    assert desk.states() == ["unreadable"]
+    assert obligations.open_at(desk.con, GROUP, 10) == ()
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "٣" * 5000])
+def test_a_number_beyond_measure_is_no_number(desk: Desk, digits: str) -> None:
+    """A number of thousands of digits in a command is answered like any other that is not there."""
+    desk.says("work")
+    desk.turn()
+    desk.says(f"/queue drop {digits}")
+    desk.says(f"/resume {digits}")
+    assert desk.states()[0] == "running"

@@ -397,7 +397,7 @@ def test_compress(desk: Desk) -> None:
     job = compressing(desk)
     assert job.inbound.text == "the dates"
     assert [(m.role, m.content) for m in job.rows] == [("user", "hello"), ("assistant", "An answer.")]
-    desk.commit(records.compress, row, job.session, "the summary", "new", desk.account.plan("told"), False, desk.now)
+    desk.commit(records.compress, job, "the summary", "new", desk.account.plan("told"), False, desk.now)
     assert desk.state(row) == "answered"
     assert desk.told(row) == "told"
     assert transcript.route(desk.con, HOME) == "new"
@@ -411,15 +411,15 @@ def test_compress(desk: Desk) -> None:
 
 
 def test_a_summary_of_a_session_that_was_left(desk: Desk) -> None:
-    """A summary that comes after /new or /resume moves nobody; the command has its end."""
+    """A summary that comes after /new or /resume moves nobody, and says so: nothing was done."""
     desk.answered("hello")
     row = desk.says("/compress")
     job = compressing(desk)
     desk.says("/new")
     now_at = transcript.route(desk.con, HOME)
-    desk.commit(records.compress, row, job.session, "late", "newer", desk.account.plan("told"), False, desk.now)
+    assert not desk.commit(records.compress, job, "late", "newer", desk.account.plan("told"), False, desk.now)
     assert transcript.route(desk.con, HOME) == now_at
-    assert desk.state(row) == "answered"
+    assert desk.state(row) == "queued"
     assert desk.transcript() == []
 
 
@@ -445,7 +445,7 @@ def test_a_compression_that_was_dropped_meanwhile(desk: Desk, how: str) -> None:
     plan = desk.account.plan("told")
     with pytest.raises(TurnOver):
         if how == "compress":
-            desk.commit(records.compress, row, job.session, "late", "newer", plan, False, desk.now)
+            desk.commit(records.compress, job, "late", "newer", plan, False, desk.now)
         else:
             desk.commit(records.not_compressed, row, plan, False, desk.now)
     assert desk.dump() == before
@@ -527,3 +527,55 @@ def test_a_reply_that_was_given_up_keeps_its_content(desk: Desk) -> None:
     desk.answer(begun, "for nobody")
     assert desk.state(row) == "answered"
     assert (desk.reply(begun).state, desk.reply(begun).content) == ("abandoned", "for nobody")
+
+
+def test_what_is_overheard_during_a_compression_is_kept(desk: Desk) -> None:
+    """What others say in a group while the summary is made stands behind it in the new session."""
+    desk.admit(inbound("1", "hello bot", address=GROUP, shared=True))
+    desk.answer(desk.turn(GROUP))
+    desk.admit(inbound("2", "/compress", address=GROUP, shared=True))
+    job = desk.begin(GROUP)
+    assert isinstance(job, Compress)
+    desk.admit(inbound("3", "by the way", address=GROUP, shared=True, direct=False))
+    assert desk.commit(records.compress, job, "the summary", "new", desk.account.plan("told"), False, desk.now)
+    rows = transcript.messages(desk.con, "new")
+    assert [row.role for row in rows] == ["summary", "context"]
+    assert rows[1].content is not None
+    assert rows[1].content.endswith("by the way")
+
+
+def test_two_turns_at_one_address_are_not_resumed_by_each_other(desk: Desk) -> None:
+    """A chat has moved: the actor there finds a turn that this process runs already, and leaves it alone."""
+    desk.says("work")
+    begun = desk.turn()
+    desk.says("/queue more")
+    arguments = (desk.access, True, "t", "s", desk.account.plan(notices.GAVE_UP), 0.0)
+    assert desk.commit(records.begin_next, HOME, *arguments, frozenset({begun.turn.id}), desk.now) is None
+    resumed = desk.commit(records.begin_next, HOME, *arguments, frozenset(), desk.now)
+    assert isinstance(resumed, Begun)
+    assert resumed.resumed
+
+
+def test_a_reply_to_a_dead_place_that_lives_again_is_owed_anew(desk: Desk) -> None:
+    """Blocked while it streamed, unblocked and written from since: the answer is shown after all."""
+    desk.says("work")
+    begun = desk.turn()
+    accounts.mark_dead(desk.con, HOME, "blocked", desk.now)
+    obligations.move(desk.con, begun.turn.reply, "abandon", desk.now)
+    desk.says("/status")
+    desk.answer(begun)
+    anew = obligations.get(desk.con, f"{begun.turn.reply}.anew")
+    assert (anew.state, anew.content) == ("pending", "An answer.")
+
+
+def test_a_reply_to_a_dead_place_is_kept_for_the_operator(desk: Desk) -> None:
+    """Nobody has written since: nothing is sent, and what it says can be looked up."""
+    desk.says("work")
+    begun = desk.turn()
+    accounts.mark_dead(desk.con, HOME, "blocked", desk.now)
+    obligations.move(desk.con, begun.turn.reply, "abandon", desk.now)
+    desk.answer(begun)
+    row = obligations.get(desk.con, begun.turn.reply)
+    assert (row.state, row.content) == ("abandoned", "An answer.")
+    with pytest.raises(KeyError):
+        obligations.get(desk.con, f"{begun.turn.reply}.anew")

@@ -140,7 +140,7 @@ class Conversation(RuleBasedStateMachine):
         plan = desk.account.plan("told")
         with suppress(TurnOver):
             if well:
-                desk.commit(records.compress, job.inbound, job.session, "s", desk.new_id(), plan, False, desk.now)
+                desk.commit(records.compress, job, "s", desk.new_id(), plan, False, desk.now)
             else:
                 desk.commit(records.not_compressed, job.inbound, plan, False, desk.now)
 

@@ -27,6 +27,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import trio
+from attrs import evolve
 
 from hermes_trio.http import HttpClient, NothingLeft, Uncertain
 from hermes_trio.platforms.base import (
@@ -127,15 +128,16 @@ class TelegramPlatform:
         while True:
             offset = await self._poll(receiver, me, offset)
 
-    async def _identify(self, receiver: Receiver) -> tuple[int, str]:
-        """Our own id and name; without them our own and others' messages cannot be told apart, so nothing starts."""
+    async def _identify(self, receiver: Receiver) -> Identity:
+        """Who we are; without our id our own and others' messages cannot be told apart, so nothing starts."""
         result = await self._ask("getMe", {}, self._request_timeout, receiver)
-        user_id, username = (result.get("id"), result.get("username")) if isinstance(result, dict) else (None, None)
+        held: JSON = result if isinstance(result, dict) else {}
+        user_id, username, name = held.get("id"), held.get("username"), held.get("first_name")
         if type(user_id) is not int:
             raise Disconnected("Telegram did not say who the bot is (getMe has no id)")
-        return user_id, username if isinstance(username, str) else ""
+        return Identity(user_id, username if isinstance(username, str) else "", name if isinstance(name, str) else "")
 
-    async def _poll(self, receiver: Receiver, me: tuple[int, str], offset: int | None) -> int | None:
+    async def _poll(self, receiver: Receiver, me: Identity, offset: int | None) -> int | None:
         """One poll: returns the offset of the next one, after everything below it was stored."""
         parameters: JSON = {"timeout": self._poll_timeout, "allowed_updates": ALLOWED_UPDATES}
         if offset is not None:
@@ -145,7 +147,7 @@ class TelegramPlatform:
             raise Disconnected("Telegram answered getUpdates with something that is no list of updates")
         if not result:
             return offset
-        batch = read_batch(result, self._account, Identity(*me, self._commands))
+        batch = read_batch(result, self._account, evolve(me, commands=self._commands))
         confirmed = offset if batch.next_offset is None else batch.next_offset
         await receiver.receive(batch.inbound, None if confirmed is None else str(confirmed))
         if batch.next_offset is None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -44,6 +45,8 @@ class Identity:
 
     user_id: int
     username: str
+    name: str = ""
+    """What people call it; a message in a group that begins with it speaks to the bot."""
     commands: frozenset[str] | None = None
     """The bot's commands, without the slash: in a group these are for it also without its name. None: any."""
 
@@ -116,6 +119,7 @@ def _read_message(message: object, account: str, me: Identity) -> Inbound | None
         direct=private or _addressed(message, marks, me),
         group=repair(group)[:NAME_LIMIT] if isinstance(group, str) and group else None,
         shared=not private,
+        sent_at=float(date) if type(date := message.get("date")) is int and 0 <= date < _INT64 else None,
     )
 
 
@@ -192,7 +196,7 @@ def _read_marks(found: list[Any], units: bytes) -> Iterable[_Mark]:
 
 
 def _addressed(message: JSON, marks: tuple[_Mark, ...], me: Identity) -> bool:
-    """Whether a message in a group speaks to the bot: by a command, a mention, or as a reply to it.
+    """Whether a message in a group speaks to the bot: by a command, a mention, its name, or as a reply to it.
 
     A command decides alone: `/stop@other` is for the other one, even as a reply to this bot.
     """
@@ -205,12 +209,20 @@ def _addressed(message: JSON, marks: tuple[_Mark, ...], me: Identity) -> bool:
         return me.commands is None or name[1:].lower() in me.commands
     if any(mark.user_id == me.user_id or (mark.kind == "mention" and mark.text.lower() == own) for mark in marks):
         return True
+    if _begins_with_name(message, me):
+        return True
     answered = message.get("reply_to_message")
     # In a topic every message answers the service message that made the topic, and the bot may have made it.
     if not isinstance(answered, dict) or not _SERVICE.isdisjoint(answered):
         return False
     author = answered.get("from")
     return isinstance(author, dict) and author.get("id") == me.user_id
+
+
+def _begins_with_name(message: JSON, me: Identity) -> bool:
+    text = str(message.get("text", message.get("caption", "")))
+    words = re.split(r"[\s,:;.!?]+", text.strip() + " ", maxsplit=len(me.name.split()))
+    return bool(me.name) and [word.casefold() for word in words[:-1]] == me.name.casefold().split()
 
 
 def _command(marks: tuple[_Mark, ...]) -> str | None:
