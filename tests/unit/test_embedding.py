@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import structlog
 import trio
 from embedded import MemoryChat, ScriptedModel, calls, config_in, said
 
@@ -25,6 +30,7 @@ from hermes_trio import (
     Refused,
     RequestRefused,
     Runtime,
+    SendInterrupted,
     Tool,
     ToolContext,
     Unknown,
@@ -480,3 +486,125 @@ async def test_only_what_waits_for_the_operator_is_acted_on(tmp_path: Path, act:
         sent = await runtime.send("memory:room", "x")
         with pytest.raises(RequestRefused, match="only what is held or abandoned"):
             await act(runtime, sent.id)
+
+
+# --- the end ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["left", "drained", "broken", "cancelled"])
+async def test_whoever_waits_when_the_runtime_ends_is_told(tmp_path: Path, how: str) -> None:
+    """However the block ends, waits outside it end at once with what they waited for, and the next life goes on."""
+    model, chat = ScriptedModel(), MemoryChat()
+    model.gate = trio.Event()
+    tried = trio.Event()
+
+    def refuse(text: str) -> Outcome:
+        tried.set()
+        return Refused(Reason.NOTHING_LEFT)
+
+    chat.outcome = refuse
+    ended: dict[str, str] = {}
+
+    async def wait(name: str, call: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await call()
+        except (AskInterrupted, SendInterrupted) as error:
+            ended[name] = type(error).__name__
+        else:
+            ended[name] = "returned"
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            with suppress(Broken, ExceptionGroup):
+                with trio.CancelScope() as scope:
+                    async with running(tmp_path, model, chat) as runtime:
+                        nursery.start_soon(wait, "ask", partial(runtime.ask, "q", key="k"))
+                        nursery.start_soon(wait, "send", partial(runtime.send, "memory:room", "x", key="k", wait=True))
+                        nursery.start_soon(wait, "idle", runtime.wait_idle)
+                        await model.asked.wait()
+                        await tried.wait()
+                        await end(how, runtime, scope)
+    assert ended == {"ask": "AskInterrupted", "send": "SendInterrupted", "idle": "returned"}
+    chat = MemoryChat()
+    async with running(tmp_path, service=chat) as runtime:
+        assert (await runtime.ask("q", key="k")).startswith("answer to q")
+        assert (await runtime.send("memory:room", "x", key="k", wait=True)).state == "delivered"
+    assert chat.shown == [("room", "x")]
+
+
+class Broken(Exception):
+    """Of the program around the runtime."""
+
+
+async def end(how: str, runtime: Runtime, scope: trio.CancelScope) -> None:
+    """Ends the block around the call in one of the ways that a block ends."""
+    if how == "drained":
+        await runtime.drain(0.1)
+    if how == "broken":
+        raise Broken
+    if how == "cancelled":
+        scope.cancel()
+        await trio.sleep_forever()
+
+
+async def test_a_wait_after_a_drain_is_told(tmp_path: Path) -> None:
+    """Inside the block, behind a drain, nothing is delivered any more, so a wait for it does not hang."""
+    chat = MemoryChat()
+    async with running(tmp_path, service=chat) as runtime:
+        await runtime.drain(1)
+        with pytest.raises(SendInterrupted):
+            await runtime.send("memory:room", "x", key="k", wait=True)
+    async with running(tmp_path, service=chat) as runtime:
+        assert (await runtime.send("memory:room", "x", key="k", wait=True)).state == "delivered"
+    assert chat.shown == [("room", "x")]
+
+
+# --- the log ----------------------------------------------------------------------------------------------------
+
+
+class FullDisk(io.StringIO):
+    """A standard error behind which there is no room."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture
+def structlog_untouched() -> Iterator[None]:
+    """No program has configured structlog yet; afterwards it is as it was."""
+    before, was = structlog.get_config(), structlog.is_configured()
+    structlog.reset_defaults()
+    yield
+    structlog.reset_defaults()
+    if was:
+        structlog.configure(**before)
+
+
+@pytest.mark.parametrize("kind", ["full", "closed", "none"])
+async def test_a_log_that_cannot_be_written_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, structlog_untouched: None, kind: str
+) -> None:
+    """A standard error that is full, closed or not there loses log lines, and neither the runtime nor an answer."""
+    stream = {"full": FullDisk(), "closed": io.StringIO(), "none": None}[kind]
+    if kind == "closed":
+        cast(io.StringIO, stream).close()
+    output = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(sys, "stdout", output)
+    async with running(tmp_path) as runtime:
+        assert await runtime.ask("q") == "answer to q"
+    assert output.getvalue() == ""
+
+
+async def test_the_log_goes_to_standard_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, structlog_untouched: None
+) -> None:
+    """A program that has not configured structlog has the log on its standard error, also on one that it replaces."""
+    first, second = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", first)
+    async with running(tmp_path / "a"):
+        pass
+    monkeypatch.setattr(sys, "stderr", second)
+    async with running(tmp_path / "b"):
+        pass
+    assert first.getvalue().count("started") == second.getvalue().count("started") == 1
