@@ -89,7 +89,7 @@ def inside_the_world() -> Iterator[None]:
         yield
     finally:
         _depth -= 1
-        time.sleep, trio.to_thread.run_sync, threading.Thread.start = kept  # type: ignore[method-assign]  # back
+        time.sleep, trio.to_thread.run_sync, threading.Thread.start = kept  # type: ignore[method-assign]  # as they were
     if _watching:
         raise LeftTheWorld(_watching[0])
 

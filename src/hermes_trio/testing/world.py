@@ -349,7 +349,7 @@ class World:
         try:
             with inside_the_world(), kept_errors(self.errors):
                 run_seeded(partial(self._play, scenario, generators), self.seed, guard)
-        except BaseExceptionGroup as group:
+        except BaseExceptionGroup as group:  # raised again: the one thing in it, or all
             if (single := _only(group)) is None:
                 raise
             raise single from None
