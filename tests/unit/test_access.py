@@ -18,9 +18,7 @@ def test_without_rules_nobody_is_allowed(account: str, sender: str) -> None:
 
 
 @given(account=names, sender=senders, other_account=names, other_sender=senders)
-def test_a_rule_allows_exactly_whom_it_names(
-    account: str, sender: str, other_account: str, other_sender: str
-) -> None:
+def test_a_rule_allows_exactly_whom_it_names(account: str, sender: str, other_account: str, other_sender: str) -> None:
     """`account:sender` allows that sender on that account, and nobody else; also a sender with colons."""
     access = Access(allow=[f"{account}:{sender}"])
     assert access.allows(account, sender)
