@@ -140,6 +140,39 @@ async def test_send_without_a_bot_leaves_the_rest_alone() -> None:
         assert "<</A-1>>" in "".join(seen(world))
 
 
+async def test_send_without_a_bot_delivers_at_its_address_only() -> None:
+    """What is owed to others, new or of unknown outcome, waits for the bot; the send is no start of the bot."""
+    async with open_bot_world() as world:
+        await world.start()
+        alice, bob, carol = (address(world, name) for name in ("alice", "bob", "carol"))
+        lost = world.faults(AckLost(), "sendMessage", count=1)
+        await command(world, "send", bob, "to bob", "--key", "b", "--wait", "0")
+        await world.wait(world.telegram, lambda: lost.hits)
+        await world.kill()
+        world.telegram.refuse()
+        await command(world, "send", carol, "to carol", "--key", "c", "--wait", "0")
+        world.telegram.admit()
+        starts, states = world.ledger.lives(), "SELECT id, state FROM delivery_obligations ORDER BY seq LIMIT 2"
+        before = rows(world, states)
+        await world.wait_quiet()  # by then others would be due
+        ran = await command(world, "send", alice, "to alice", "--key", "a")
+        assert (ran.code, seen(world)) == (0, ["to alice"])
+        assert (seen(world, "bob"), seen(world, "carol")) == (["to bob"], [])
+        assert (rows(world, states), world.ledger.lives()) == (before, starts)
+        await world.start()
+        await world.wait_settled()
+        assert seen(world) == ["to alice"]
+        assert (seen(world, "bob"), seen(world, "carol")) == (["to bob", "[may be a duplicate] to bob"], ["to carol"])
+
+
+async def test_status_before_any_bot() -> None:
+    """A send alone is no start of a bot, and status says so."""
+    async with open_bot_world() as world:
+        assert (await command(world, "send", address(world), "x", "--key", "k")).code == 0
+        told = await command(world, "status")
+        assert (told.code, "database: no bot has started on it yet\n" in told.out) == (0, True)
+
+
 async def test_the_socket_of_a_dead_bot_is_replaced() -> None:
     """What a killed bot left behind hinders neither a send without a bot nor the next bot."""
     async with open_bot_world() as world:
