@@ -374,6 +374,7 @@ class Courier:
             wires = {name: account.wire for name, account in self._accounts.items()}
             for account in self._accounts.values():
                 account.alive_at = -inf
+                account.doubted = True  # what waits for a sign of life has to be told of the next one anew
             await self._ledger.insist(_step_clock, wires, self._clock.now())
             self._look_at = -inf
         self._offset = offset
