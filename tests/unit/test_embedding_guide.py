@@ -83,8 +83,12 @@ def test_the_snippets_are_typed(tmp_path: Path) -> None:
     """Whoever copies a snippet into a strictly typed program gets no complaint."""
     for number, (code, _) in enumerate(PROGRAMS):
         (tmp_path / f"snippet{number}.py").write_text(code)
+    cache = str(ROOT / ".mypy_cache" / "guide")
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(ROOT / ".mypy_cache" / "guide"), "."],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", cache, "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
