@@ -20,38 +20,42 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import Any, TextIO, cast
 
 import httpcore
 import structlog
 import trio
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
-from hermes_trio.access import Access
 from hermes_trio.agent import Agent
+from hermes_trio.assembly import (
+    first_of,
+    models_of,
+    notices_of,
+    owned_consoles,
+    platform_of,
+    rules_of,
+    tools_of,
+    wire_of,
+    with_program,
+)
 from hermes_trio.clock import Clock, Ids, SystemClock, random_id
-from hermes_trio.config import Config, ConsoleConfig, LogConfig, ModelConfig, PlatformConfig, TelegramConfig
+from hermes_trio.config import Config, LogConfig
 from hermes_trio.control.asking import Asker
 from hermes_trio.control.desk import Desk
 from hermes_trio.control.life import LifeOnly
 from hermes_trio.control.protocol import SOCKET_NAME
 from hermes_trio.control.server import serve_control
-from hermes_trio.conversation import notices
 from hermes_trio.conversation.actor import Conversations
-from hermes_trio.conversation.admission import Rules
-from hermes_trio.conversation.commands import Facts
 from hermes_trio.conversation.handlers import REGISTRY
 from hermes_trio.conversation.ingress import Ingress
 from hermes_trio.conversation.supervisor import Supervisor
 from hermes_trio.conversation.turn import TurnPorts, TurnRunner, TurnSettings
 from hermes_trio.delivery.account import Account
 from hermes_trio.delivery.courier import Courier
-from hermes_trio.delivery.lane import Notices
 from hermes_trio.delivery.operating import Delivery
-from hermes_trio.delivery.view import Wire
-from hermes_trio.http import HttpClient, open_http_client
+from hermes_trio.http import open_http_client
 from hermes_trio.ledger import (
     FILE_NAME,
     Executor,
@@ -65,17 +69,9 @@ from hermes_trio.ledger import (
 from hermes_trio.ledger.accounts import Life
 from hermes_trio.logs import Enduring
 from hermes_trio.model.base import Model
-from hermes_trio.model.demo import DemoModel
-from hermes_trio.model.fallback import FallbackModel
-from hermes_trio.model.openai import OpenAIModel
-from hermes_trio.platforms.base import Capabilities, Platform
-from hermes_trio.platforms.console import SENDER, console_platform
+from hermes_trio.platforms.base import Platform
 from hermes_trio.platforms.script import SCRIPT, ScriptPlatform
-from hermes_trio.platforms.script import SENDER as PROGRAM
-from hermes_trio.platforms.telegram import TelegramPlatform
 from hermes_trio.tools.base import Tool
-from hermes_trio.tools.clock import ClockTool
-from hermes_trio.tools.terminal import TerminalTool
 from hermes_trio.values import Address
 
 LOCK_NAME = "state.db.lock"
@@ -84,10 +80,6 @@ LONG_DELIVERY = 1.0
 MODEL_CONNECTIONS = 4096
 """Model streams at a time, over a client of their own, so that they never keep a chat from a connection. Each open turn
 needs one, and one that gets none fails; so the limit is far above what a machine can serve."""
-MAX_BACKOFF_DOWN = 5.0
-"""Seconds between two attempts while nothing leaves, at most: the platform may be back any moment."""
-MARKED_COPIES = 2
-"""Marked copies of unknown outcome before a delivery is held for the operator."""
 
 log = structlog.get_logger(__name__)
 
@@ -240,10 +232,10 @@ async def _open_delivering(
         }
         script = ScriptPlatform()
         known = {
-            name: Account(name, platform, _wire(platform.capabilities, config), config.delivery.expire)
+            name: Account(name, platform, wire_of(platform.capabilities, config), config.delivery.expire)
             for name, platform in {**configured, **platforms, SCRIPT: script}.items()
         }
-        words = {name: _notices(each, config) for name, each in known.items()}
+        words = {name: notices_of(each, config) for name, each in known.items()}
         courier = Courier(ledger, ports.clock, known, words, only=only)
         await courier.recover(life.stepped)
         nursery.start_soon(courier.run, name="courier")
@@ -288,17 +280,17 @@ async def open_runtime(
     database cannot be used. Leaving the block cancels what still runs; call `drain` before for a polite end.
     """
     ports = ports or Ports()
-    config = _owned_consoles(config)
+    config = owned_consoles(config)
     _keep_off_stdout(config.log)
     async with (
         open_http_client(ports.network, connections=MODEL_CONNECTIONS) as model_client,
         _open_delivering(config, ports, platforms or {}) as delivering,
     ):
         ledger, courier, nursery = delivering.ledger, delivering.courier, delivering.nursery
-        models = _models(config.model, model_client) if model is None else {model.name: model}
+        models = models_of(config.model, model_client) if model is None else {model.name: model}
         agent = Agent(
-            _first(models),
-            {tool.spec.name: tool for tool in (_tools(config) if tools is None else tools)},
+            first_of(models),
+            {tool.spec.name: tool for tool in (tools_of(config) if tools is None else tools)},
             config.model.retries,
             ports.chance,
         )
@@ -316,7 +308,7 @@ async def open_runtime(
             courier,
             ports.clock,
             ports.ids,
-            _with_program(config.access.rules),
+            with_program(config.access.rules),
             delivering.known,
             partial(TurnRunner, shared),
             reserve=config.delivery.reserve != "off",
@@ -330,7 +322,7 @@ async def open_runtime(
         receiving: trio.Nursery = await nursery.start(_hold_nursery, name="receiving")
         for account in delivering.desk.accounts.values():
             supervisor = Supervisor(account.name, account.platform, ports.chance)
-            rules = _rules(account, config, tuple(models))
+            rules = rules_of(account, config, tuple(models))
             ingress = Ingress(
                 ledger,
                 ports.clock,
@@ -385,109 +377,3 @@ def _keep_off_stdout(table: LogConfig) -> None:
             wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[table.level.upper()]),
             logger_factory=structlog.PrintLoggerFactory(cast(TextIO, Enduring())),
         )
-
-
-def _owned_consoles(config: Config) -> Config:
-    """Whoever sits at the terminal that the program runs on is an owner there; no pattern needs to say so."""
-    consoles = (name for name, table in config.platforms.items() if isinstance(table, ConsoleConfig))
-    owners = (*config.access.owners, *(f"{name}:{SENDER}" for name in consoles))
-    return evolve(config, access=evolve(config.access, owners=owners))
-
-
-def _with_program(access: Access) -> Access:
-    """The program's own questions need no pattern."""
-    return evolve(access, allow={*access.allow, f"{SCRIPT}:{PROGRAM}"})
-
-
-def platform_of(name: str, table: PlatformConfig, client: HttpClient, settle: float | None, ids: Ids) -> Platform:
-    """The adapter of a `[platforms.NAME]` table. settle: the operator's settle time."""
-    match table:
-        case TelegramConfig():
-            return TelegramPlatform(
-                client,
-                name,
-                table.token.reveal(),
-                base_url=table.base_url,
-                poll_timeout=table.poll_timeout,
-                request_timeout=table.request_timeout,
-                connect_timeout=table.connect_timeout,
-                edit_interval=table.edit_interval,
-                lateness=table.lateness_within(settle),
-            )
-        case ConsoleConfig():
-            return console_platform(name, ids(), edit_interval=table.edit_interval)
-    raise AssertionError(f"no adapter for {type(table).__name__}")
-
-
-def _models(table: ModelConfig, client: HttpClient) -> Mapping[str, Model]:
-    """The models of a `[model]` table by name, the configured one first."""
-    return {model.name: model for model in (model_of(each, client) for each in (table, *table.fallback))}
-
-
-def _first(models: Mapping[str, Model]) -> Model:
-    """The model that answers unless a session chose another: the configured one, with its fallbacks."""
-    listed = tuple(models.values())
-    return listed[0] if len(listed) == 1 else FallbackModel(listed)
-
-
-def _tools(config: Config) -> Sequence[Tool]:
-    """The built-in tools that the configuration allows."""
-    terminal = config.tools.terminal
-    return [ClockTool(), *([TerminalTool(terminal.directory, terminal.timeout)] if terminal.enabled else [])]
-
-
-def _rules(account: Account, config: Config, models: tuple[str, ...]) -> Rules:
-    """How an account admits messages."""
-    table = config.platforms.get(account.name)
-    busy = config.chat.busy if table is None or table.busy is None else table.busy
-    return Rules(
-        account=account,
-        registry=REGISTRY,
-        facts=Facts(config.access.rules, models, busy),
-        reserve=config.delivery.reserve == "all",
-        always=config.chat.groups == "always",
-        others_interrupt=config.chat.others_interrupt,
-    )
-
-
-def model_of(table: ModelConfig, client: HttpClient) -> Model:
-    """The model of one table, without its fallbacks, over an HTTP client that must stay open."""
-    if table.kind == "demo":
-        return DemoModel()
-    return OpenAIModel(
-        client,
-        table.base_url,
-        table.name,
-        None if table.api_key is None else table.api_key.reveal(),
-        timeout=table.timeout,
-        idle_timeout=table.idle_timeout,
-        finish=table.finish,
-        images=table.images,
-    )
-
-
-def _wire(capabilities: Capabilities, config: Config) -> Wire:
-    """What the delivery core must know of an account: the wire's facts and the operator's choices."""
-    delivery = config.delivery
-    return Wire(
-        edits=capabilities.edits,
-        deletes=capabilities.deletes,
-        key_window=capabilities.key_window,
-        lookup=capabilities.lookup,
-        request_timeout=capabilities.request_timeout,
-        lateness=capabilities.lateness,
-        settle_time=delivery.settle,
-        marked_copies=0 if delivery.on_uncertain == "hold" else MARKED_COPIES,
-        max_backoff=delivery.backoff,
-        max_backoff_down=min(delivery.backoff, MAX_BACKOFF_DOWN),
-        placeholder=config.chat.placeholder,
-    )
-
-
-def _notices(account: Account, config: Config) -> Notices:
-    """The words for what was abandoned. They do not expire: a chat that comes back late still learns of it."""
-    return Notices(
-        expired=evolve(account.plan(notices.EXPIRED), expire=inf),
-        refused=evolve(account.plan(notices.PART_REFUSED), expire=inf),
-        reserve=config.delivery.reserve == "all",
-    )

@@ -19,7 +19,7 @@ FLOORS = (
     {"ledger", "platforms", "model", "tools"},
     {"agent", "delivery"},
     {"conversation", "delegation"},
-    {"runtime", "control"},
+    {"runtime", "assembly", "control"},
     {"commands", "__main__", ""},
 )
 """From the bottom up. A room imports its own floor and lower ones, without a cycle. The empty name is the package

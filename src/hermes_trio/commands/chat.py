@@ -20,6 +20,7 @@ import click
 import trio
 from attrs import evolve
 
+from hermes_trio.assembly import model_of
 from hermes_trio.clock import random_id
 from hermes_trio.commands.logs import configure_logs
 from hermes_trio.commands.run import EX_UNAVAILABLE
@@ -29,7 +30,7 @@ from hermes_trio.ledger import FILE_NAME, LedgerLocked, LedgerUnusable, connect_
 from hermes_trio.ledger.inspection import Past, past
 from hermes_trio.model.base import Event, Message, Model, TextDelta, ToolSpec
 from hermes_trio.platforms.console import CHAT, SENDER, PlainConsole, TerminalConsole, console_platform
-from hermes_trio.runtime import model_of, open_runtime
+from hermes_trio.runtime import open_runtime
 from hermes_trio.values import Address
 
 ACCOUNT = "console"

@@ -14,6 +14,7 @@ import click
 import trio
 from attrs import frozen
 
+from hermes_trio.assembly import model_of, platform_of
 from hermes_trio.commands.probe import ProbeFailed, probe_model, probe_telegram
 from hermes_trio.config import EX_CONFIG, Config, ConfigError, LoadedConfig, TelegramConfig, load_config, report
 from hermes_trio.control.client import ConnectionLost, NoBot, ask_bot
@@ -21,7 +22,6 @@ from hermes_trio.delivery.operating import RequestRefused, listed
 from hermes_trio.http import HttpClient, open_http_client
 from hermes_trio.ledger import FILE_NAME, LedgerUnusable, connect_readonly
 from hermes_trio.ledger.operating import damage
-from hermes_trio.runtime import model_of, platform_of
 
 COSTS = {
     "keyed": "an uncertain message costs nothing: it is repeated under the same key",

@@ -18,6 +18,7 @@ import click
 import trio
 from attrs import evolve, frozen
 
+from hermes_trio.assembly import model_of
 from hermes_trio.commands.probe import DEFAULT_MODEL, Bot, ProbeFailed, name_model, probe_model, probe_telegram
 from hermes_trio.config import (
     EX_CONFIG,
@@ -30,7 +31,6 @@ from hermes_trio.config import (
 )
 from hermes_trio.config.schema import OPENAI, TELEGRAM
 from hermes_trio.http import open_http_client
-from hermes_trio.runtime import model_of
 
 KEY_VARIABLE, TOKEN_VARIABLE = "OPENAI_API_KEY", "TELEGRAM_TOKEN"
 KEY_FILE, TOKEN_FILE = "model.key", "telegram.token"

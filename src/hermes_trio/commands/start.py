@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import click
 from attrs import evolve
 
+from hermes_trio.assembly import model_of
 from hermes_trio.commands.chat import converse, in_trio
 from hermes_trio.commands.probe import ProbeFailed, name_model, probe_model
 from hermes_trio.config import (
@@ -28,7 +29,6 @@ from hermes_trio.config import (
 )
 from hermes_trio.config.schema import OPENAI
 from hermes_trio.http import open_http_client
-from hermes_trio.runtime import model_of
 
 FIRST_READ = 65536
 """Bytes."""

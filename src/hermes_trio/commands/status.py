@@ -12,12 +12,13 @@ from pathlib import Path
 import click
 import trio
 
+from hermes_trio.assembly import platform_of
 from hermes_trio.commands.run import EX_UNAVAILABLE
 from hermes_trio.config import EX_CONFIG, Config, ConfigError, load_config, report
 from hermes_trio.http import open_http_client
 from hermes_trio.ledger import FILE_NAME, LedgerUnusable, connect_readonly
 from hermes_trio.ledger.inspection import OpenDelivery, Overview, overview, owner
-from hermes_trio.runtime import LOCK_NAME, platform_of
+from hermes_trio.runtime import LOCK_NAME
 
 CLIP = 60
 """Characters of a text that are shown."""
