@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hermes_trio.testing import Fault, run_world
 from rows import ROWS
+
+from hermes_trio.testing import Fault, run_world
 
 FOUND = [
     ("uncertain_control", [Fault("clock_step", "commit! revive", seconds=-600)]),

@@ -73,6 +73,9 @@ class Ledger:
         with trio.CancelScope(shield=True):
             await waiting.done.wait()
         assert waiting.result is not None
+        if isinstance(waiting.result, outcome.Error) and isinstance(waiting.result.error, LedgerClosed):
+            # Whoever cancelled everything from outside gets the cancellation back, and nothing of ours beside it.
+            await trio.lowlevel.checkpoint_if_cancelled()
         return waiting.result.unwrap()
 
     async def insist(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -373,12 +373,14 @@ class World:
                 for fake in self.network.hosts.values():
                     await nursery.start(fake.run)
                 nursery.start_soon(self._keep_alive)
-                await self.up()
-                await scenario(self)
-                await self.quiet()
-                self._judge()
-                if self.alive is not None:
-                    self.alive.kill()
+                try:
+                    await self.up()
+                    await scenario(self)
+                    await self.quiet()
+                    self._judge()
+                finally:
+                    if self.alive is not None:  # whatever ended the story, the bot has no part in it any more
+                        self.alive.kill()
                 nursery.cancel_scope.cancel()
             if left := strays(lambda task: task in known):
                 raise LeftTheWorld(f"a task was left behind: {place_of(left[0])}")
