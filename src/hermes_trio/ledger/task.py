@@ -73,9 +73,6 @@ class Ledger:
         with trio.CancelScope(shield=True):
             await waiting.done.wait()
         assert waiting.result is not None
-        if isinstance(waiting.result, outcome.Error) and isinstance(waiting.result.error, LedgerClosed):
-            # Whoever cancelled everything from outside gets the cancellation back, and nothing of ours beside it.
-            await trio.lowlevel.checkpoint_if_cancelled()
         return waiting.result.unwrap()
 
     async def insist(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -129,5 +126,10 @@ async def open_ledger(executor: Executor) -> AsyncIterator[Ledger]:
     ledger = Ledger(executor)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ledger._run, name="ledger")
-        yield ledger
+        try:
+            yield ledger
+        except* LedgerClosed:
+            # Whoever cancelled everything from outside gets the cancellation back, and nothing of ours beside it.
+            await trio.lowlevel.checkpoint_if_cancelled()
+            raise
         nursery.cancel_scope.cancel()
