@@ -29,10 +29,14 @@ def request_of(
     images, remark: what the turn's own message shows, and words about what it cannot show.
     """
     messages = [Message("system", system)] if system else []
+    begun = False
     position = 0
     while position < len(rows):
         row = rows[position]
         position += 1
+        begun = begun or row.turn == turn is not None
+        if begun and row.turn != turn:
+            continue  # overheard while the turn ran: the model would take it for what it is asked
         if row.role == "user" and row.turn == turn is not None and (images or remark):
             content = f"{row.content or ''}\n{remark}".strip()
             messages.append(Message("user", content, images=images))
