@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 
 import pytest
 import trio
@@ -56,7 +57,11 @@ async def impatient(person: Person, chat: int) -> None:
         name = label(chat, number)
         await person.says(f"tell me {name} please")
         with trio.move_on_after(STREAM):
-            await person.fake.wait_for(lambda name=name: any(name in text for text in person.sees()))
+            await person.fake.wait_for(partial(_shows, person, name))
+
+
+def _shows(person: Person, name: str) -> bool:
+    return any(name in text for text in person.sees())
 
 
 async def patient(person: Person, chat: int) -> None:
