@@ -21,6 +21,8 @@ COMMANDS: Mapping[str, str] = {
     "send": "hermes_trio.commands.send:send",
     "deliveries": "hermes_trio.commands.deliveries:deliveries",
     "config": "hermes_trio.commands.config:config",
+    "check-ledger": "hermes_trio.commands.check_ledger:check_ledger",
+    "faults": "hermes_trio.commands.faults:faults",
     "fake": "hermes_trio.commands.fake:fake",
 }
 """Name of a command and where it stands. Not imported here: the fakes and the test kit would cost every start of the
