@@ -196,7 +196,7 @@ level = true
         "platforms.telegram.poll_timeout": "must be 0 s to 50 s, not 90 s: Telegram ends a long poll after 50 seconds",
         "platforms.telegrm.kind": 'missing, and "telegrm" is no kind; it must be "telegram" or "console"; did you '
         'mean "telegram"?',
-        "log.level": 'must be "debug", "info", "warning" or "error", not true or false',
+        "log.level": 'must be "debug", "info", "warning", "error" or "critical", not true or false',
     }
 
 
@@ -281,8 +281,10 @@ def test_what_a_file_is_refused_for_a_program_is_refused_for_too() -> None:
     """The classes check themselves when a program constructs them."""
     with pytest.raises(ConfigError, match=r"backoff: must be 0\.001 s to 15 s"):
         DeliveryConfig(backoff=16)
-    with pytest.raises(ConfigError, match="token: does not look right"):
-        TelegramConfig(token=Secret("nonsense"))
+    with pytest.raises(ConfigError, match="token: holds a space"):
+        TelegramConfig(token=Secret("a whole sentence"))
+    with pytest.raises(ConfigError, match=r"platforms\.telegram\.token: does not look right"):
+        Config(platforms={"telegram": TelegramConfig(token=Secret("nonsense"))})
     telegram = TelegramConfig(token=Secret(TOKEN))
     with pytest.raises(ConfigError, match=r"delivery\.settle: 1 s is too short: write at least 10 s"):
         Config(delivery=DeliveryConfig(settle=1), platforms={"telegram": telegram})
@@ -418,3 +420,17 @@ allow = ["telegram:12345"]
 token_env = "TELEGRAM_TOKEN"
 """
     assert parse_config(text, ".", {"TELEGRAM_TOKEN": TOKEN}).warnings == ()
+
+
+def test_a_server_of_ones_own_may_have_tokens_of_its_own_shape() -> None:
+    """Only Telegram's own tokens are known to be digits, a colon and letters."""
+    text = '[platforms.telegram]\ntoken = "secret"\nbase_url = "http://127.0.0.1:8081"'
+    assert parsed(text).platforms["telegram"] == TelegramConfig(
+        token=Secret("secret"), base_url="http://127.0.0.1:8081"
+    )
+
+
+@pytest.mark.parametrize(("written", "read"), [("INFO", "info"), ("Warning", "warning"), (" debug ", "debug")])
+def test_words_are_read_in_any_case(written: str, read: str) -> None:
+    """A level is often written in capitals; it means the same."""
+    assert parsed(f'[log]\nlevel = "{written}"').log.level == read

@@ -95,7 +95,7 @@ class Text:
 
 @frozen
 class Choice:
-    """One of a few words."""
+    """One of a few words, in any case."""
 
     options: tuple[str, ...]
     limits: str = ""
@@ -108,9 +108,10 @@ class Choice:
     def parse(self, raw: object) -> str:
         if not isinstance(raw, str):
             raise ValueError(f"must be {self.name}, not {described(raw)}")
-        if raw not in self.options:
-            raise ValueError(f"must be {self.name}, not {raw!r:.40}{did_you_mean(raw, self.options)}")
-        return raw
+        word = raw.strip().lower()
+        if word not in self.options:
+            raise ValueError(f"must be {self.name}, not {raw!r:.40}{did_you_mean(word, self.options)}")
+        return word
 
     def show(self, value: str) -> str:
         return f'"{value}"'

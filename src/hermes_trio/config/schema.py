@@ -30,6 +30,7 @@ APP = "hermes-trio"
 """The name of our directories."""
 OPENAI = "https://api.openai.com/v1"
 TELEGRAM = "https://api.telegram.org"
+TOKEN_SHAPE = "a bot's token is digits, a colon and letters, as @BotFather gives it"
 SHORTEST = 0.001
 """Seconds. The shortest deadline: one millisecond, because zero would mean never and at once in different places."""
 
@@ -244,8 +245,8 @@ class TelegramConfig(PlatformConfig):
     token: Secret = value(
         Hidden(
             required=True,
-            shape=r"\d+:[^\s/?#%]+",
-            shape_in_words="a bot's token is digits, a colon and letters, as @BotFather gives it",
+            shape=r"[^\s/?#%]+",
+            shape_in_words=TOKEN_SHAPE,
         ),
         "The bot's token from @BotFather.",
         stand_in="0:stand-in",
@@ -330,11 +331,15 @@ class ShutdownConfig(Checked):
 class LogConfig(Checked):
     """`[log]`: what the program writes about itself, to standard error."""
 
-    level: Literal["debug", "info", "warning", "error"] = value(
-        Choice(("debug", "info", "warning", "error")), "The least important line that is written.", default="info"
+    level: Literal["debug", "info", "warning", "error", "critical"] = value(
+        Choice(("debug", "info", "warning", "error", "critical")),
+        "The least important line that is written.",
+        default="info",
     )
-    format: Literal["console", "json"] = value(
-        Choice(("console", "json")), "Lines for people, or one JSON object a line.", default="console"
+    format: Literal["console", "text", "json"] = value(
+        Choice(("console", "text", "json")),
+        "Lines for people (text is another word for console), or one JSON object a line.",
+        default="console",
     )
 
 
@@ -385,6 +390,7 @@ class Config(Checked):
         yield from self._unusable_names()
         yield from self._short_settling()
         yield from self._shared_tokens()
+        yield from self._odd_tokens()
 
     def _unusable_names(self) -> Iterator[Problem]:
         for name in self.platforms:
@@ -413,3 +419,12 @@ class Config(Checked):
                     paths = (f"platforms.{name}.token", f"platforms.{first}.token")
                     reason = f"is the token of platforms.{first} too; two receivers would take each other's messages"
                     yield Problem(paths[0], reason, concerns=paths)
+
+    def _odd_tokens(self) -> Iterator[Problem]:
+        for name, platform in self.platforms.items():
+            if not isinstance(platform, TelegramConfig) or platform.base_url != TELEGRAM:
+                continue  # a server of one's own may hand out tokens of any shape
+            if not re.fullmatch(r"\d+:.+", platform.token.reveal()):
+                path = f"platforms.{name}"
+                concerns = (f"{path}.token", f"{path}.base_url")
+                yield Problem(f"{path}.token", f"does not look right: {TOKEN_SHAPE}", concerns=concerns)
