@@ -78,11 +78,16 @@ def prepare(connection: sqlite3.Connection, name: str) -> None:
     Raises LedgerUnusable, with nothing changed, for a database of a newer or of another program.
     """
     _refuse_what_is_not_ours(connection, name)
-    connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA foreign_keys = ON")
+    set_up(connection)
     db = Database(connection, execute_plugins=False)
     if migrations.pending(db):
         migrations.apply(db)
+
+
+def set_up(connection: sqlite3.Connection) -> None:
+    """Rows by name and foreign keys, on a connection to a database that has the current schema."""
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA foreign_keys = ON")
 
 
 def limit_pages(connection: sqlite3.Connection, spare: int | None) -> None:

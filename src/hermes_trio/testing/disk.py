@@ -16,7 +16,7 @@ from pathlib import Path
 import trio
 
 from hermes_trio.clock import Clock
-from hermes_trio.ledger.database import prepare
+from hermes_trio.ledger.database import prepare, set_up
 from hermes_trio.ledger.executors import Call, Executor, InlineExecutor, Result
 from hermes_trio.testing.fence import Incarnation
 
@@ -34,7 +34,7 @@ class Disk:
     def __init__(self, seed: int, crossing: Crossing) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
         self.connection.deserialize(_empty())
-        prepare(self.connection, NAME)
+        set_up(self.connection)
         self.changed: Callable[[], None] = lambda: None
         """Is called after each commit that changed something."""
         self.held = 0.0

@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Any
 
 from attrs import define
-from sqlite_utils import Database
+
+from hermes_trio.ledger.inspection import every_row
 
 Row = Mapping[str, Any]
 _LINK = re.compile(r"\]\([^)\s]*\)")
@@ -33,8 +34,7 @@ class Rows:
     connection: sqlite3.Connection
 
     def _all(self, table: str, order: str) -> list[Row]:
-        database = Database(self.connection, execute_plugins=False)
-        return list(database[table].rows_where(order_by=order)) if database[table].exists() else []
+        return every_row(self.connection, table, order)
 
     @cached_property
     def inbox(self) -> list[Row]:

@@ -128,6 +128,9 @@ class World:
         """Requests that are being answered."""
         self._last_offset: Any = None
         self._held = 0.0
+        self._looked_at = -1
+        """The number of changes of the database for which `_open_work` holds."""
+        self._open_work = ""
         self.disk.changed = self._committed
         self.network.closed = self._notify
         self.disk.before = lambda incarnation, label: self._strike(label, incarnation, None, early=True)
@@ -204,6 +207,12 @@ class World:
             return f"in flight: {', '.join(flying)}" if flying else "no poll waits"
         if any(fake.due for fake in self.network.hosts.values()):
             return "effects of earlier requests are still to come"
+        changes = self.disk.connection.total_changes
+        if changes != self._looked_at:
+            self._looked_at, self._open_work = changes, self._work_in_rows()
+        return self._open_work
+
+    def _work_in_rows(self) -> str:
         if open_rows := obligations.all_open(self.disk.connection):
             return f"open obligations: {', '.join(open_rows)}"
         if addresses := inbox.addresses_with_work(self.disk.connection):
