@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import inf
 
 import structlog
@@ -13,13 +14,26 @@ from hermes_trio.platforms.base import Capabilities, Platform
 from hermes_trio.text.body import Body
 from hermes_trio.text.markdown import render
 from hermes_trio.text.split import split
-from hermes_trio.text.units import measure
+from hermes_trio.text.units import Unit, measure
 from hermes_trio.values import Address
 
 log = structlog.get_logger(__name__)
 
 MAX_TYPING = 4
 """Typing signs of an account under way at a time; those beyond are left out: none may keep a message waiting."""
+
+
+SHORT = 200
+"""Characters: the messages of texts up to this length are remembered, because the runtime's own words come again."""
+REMEMBERED = 128
+"""How many of them: all notices, on several wires."""
+
+
+def _split(markdown: str, limit: int, unit: Unit, room: int) -> tuple[Body, ...]:
+    return split(render(markdown), limit, unit, reserve=room)
+
+
+_split_again = lru_cache(REMEMBERED)(_split)
 
 
 class Account:
@@ -65,7 +79,8 @@ class Account:
 
     def split(self, markdown: str) -> tuple[Body, ...]:
         """The messages that a text becomes on this wire; none for a text that shows nothing."""
-        return split(render(markdown), self.capabilities.limit, self.capabilities.unit, reserve=self.room)
+        cut = _split if len(markdown) > SHORT else _split_again
+        return cut(markdown, self.capabilities.limit, self.capabilities.unit, self.room)
 
     def plan(self, markdown: str) -> Plan:
         """What is committed for a text that is not blank."""
