@@ -168,6 +168,28 @@ async def test_run_without_a_configuration_helps(tmp_path: Path) -> None:
     assert "config.toml" in lines[0] and "hermes-trio init" in lines[1] and "hermes-trio demonstration" in lines[2]
 
 
+async def test_every_command_without_a_configuration_helps(tmp_path: Path) -> None:
+    """Exit 78, what is missing and how to get it; a file that was named and is not there is another matter."""
+    for command in (("status",), ("send", "telegram:1", "hello"), ("config", "check")):
+        done = await run(tmp_path, *command)
+        assert (done.returncode, done.stdout) == (78, b"")
+        assert "hermes-trio init" in done.stderr.decode() and "mistake" not in done.stderr.decode()
+    named = await run(tmp_path, "status", "--config", "mine.toml")
+    assert named.returncode == 78 and "mine.toml" in named.stderr.decode() and "init" not in named.stderr.decode()
+
+
+async def test_a_data_dir_that_cannot_be(tmp_path: Path) -> None:
+    """The doctor finds it, a chat ends with 69; both name it, and there is no traceback."""
+    (tmp_path / "file").touch()
+    (tmp_path / "c.toml").write_text('data_dir = "file/data"\n[model]\nkind = "demo"\n')
+    doctor = await run(tmp_path, "doctor", "--config", "c.toml")
+    assert doctor.returncode == 1 and f"{tmp_path / 'file'} is no directory" in doctor.stdout.decode()
+    chat = await run(tmp_path, "chat", "--config", "c.toml", stdin=b"echo hello\n")
+    words = chat.stderr.decode()
+    assert (chat.returncode, chat.stdout) == (69, b"") and "choose another data_dir" in words
+    assert "Traceback" not in words
+
+
 # --- on a terminal ------------------------------------------------------------------------------------------------
 
 
@@ -199,6 +221,15 @@ async def test_a_chat_on_a_terminal(tmp_path: Path) -> None:
         assert await chat.ends() == 0
     async with on_terminal(tmp_path) as chat:
         assert "Going on where you stopped: " in await chat.sees(lambda text: text.endswith("›"))
+
+
+async def test_a_narrow_terminal_breaks_no_word(tmp_path: Path) -> None:
+    """What the program says of itself is broken between words."""
+    async with on_terminal(tmp_path, columns=34, rows=40) as chat:
+        text = await chat.sees(lambda text: text.endswith("›"))
+    assert max(map(len, text.split("\n"))) <= 34
+    assert "built-in demo model answers." in " ".join(text.split())
+    assert "write a configuration with `hermes-trio init`." in " ".join(text.split())
 
 
 async def test_a_crash_on_a_terminal(tmp_path: Path) -> None:
@@ -250,6 +281,9 @@ async def test_no_colour_and_a_dumb_terminal(tmp_path: Path) -> None:
         await chat.sees(lambda text: "Ctrl-D" in text)
         chat.types("echo **dumb**\n")
         await chat.sees(lambda text: "\ndumb" in text)
+        chat.types("slow\n/stop\n")
+        text = await chat.sees(lambda text: "Stopped." in text)
+        assert "Word 30." not in text
         assert b"\x1b" not in chat.raw
         chat.types("\x04")
         assert await chat.ends() == 0
@@ -323,6 +357,30 @@ async def test_init_writes_nothing_that_does_not_work(tmp_path: Path) -> None:
         assert done.returncode == 1 and reason in done.stderr.decode()
         assert not {wrong, "sk-wrong"} & set((done.stderr + done.stdout).decode().split())
     assert files(tmp_path) == []
+
+
+async def test_init_refuses_what_would_not_work(tmp_path: Path) -> None:
+    """A name is no user id: exit 2 and how to find it; a place that cannot be written: exit 1 and no traceback."""
+    name = await run(tmp_path, "init", "--allow", "@mia", "--no-test")
+    assert name.returncode == 2 and "'@mia' is no Telegram user id" in name.stderr.decode()
+    assert "ignored a stranger" in name.stderr.decode()
+    assert files(tmp_path) == []
+    (tmp_path / "file").touch()
+    place = await run(tmp_path, "init", "--config", "file/c.toml", "--no-test")
+    assert place.returncode == 1 and "file/c.toml cannot be written: " in place.stderr.decode()
+    assert "Traceback" not in place.stderr.decode()
+
+
+async def test_status_after_an_account_was_taken_away(tmp_path: Path) -> None:
+    """A message that waits for an account which is not configured any more says so."""
+    config = 'data_dir = "data"\n[model]\nkind = "demo"\n'
+    (tmp_path / "c.toml").write_text(config)
+    crashed = await run(tmp_path, "chat", "--config", "c.toml", stdin=b"/demo crash\n")
+    assert crashed.returncode == -9
+    (tmp_path / "c.toml").write_text(config.replace('"data"', '"data/chat"'))
+    told = (await run(tmp_path, "status", "--config", "c.toml")).stdout.decode()
+    assert "messages without an end: 1" in told and "the configuration has no account console" in told
+    assert "1 start, " in told
 
 
 async def test_status_beside_a_running_bot(tmp_path: Path) -> None:

@@ -147,6 +147,24 @@ async def test_a_terminal_prompts_when_nobody_speaks(autojump_clock: trio.testin
     assert terminal.text == "\n› hello\n● done"
 
 
+async def test_a_quick_answer_is_followed_by_the_prompt(autojump_clock: trio.testing.MockClock) -> None:
+    """After an answer without a turn, such as a command's, the user waits for no turn that might still begin."""
+    sink = Notebook()
+    said, heard = trio.open_memory_channel[str](1)
+    console = TerminalConsole("console", heard, sink, "run", size=Size, style=False)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(console.run, Inbox())
+        await trio.sleep(1)
+        await said.send("/usage")
+        await trio.sleep(0.1)
+        await console.create(HERE, Body("Nothing yet."), key="k", reply_to=None)
+        await trio.sleep(0.3)
+        assert sink.text.endswith("Nothing yet.\n")
+        await trio.sleep(0.2)
+        assert sink.text.endswith("Nothing yet.\n\n› ")
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_bare_placeholder_can_be_withdrawn() -> None:
     """Deleting the last message takes it off the screen; an earlier one is refused for good."""
     terminal = LittleTerminal()

@@ -14,9 +14,10 @@ from typing import Any, NoReturn
 import click
 import trio
 
+from hermes_trio.commands.configured import configured
 from hermes_trio.commands.logs import configure_logs
 from hermes_trio.commands.run import EX_UNAVAILABLE
-from hermes_trio.config import EX_CONFIG, Config, ConfigError, load_config, report
+from hermes_trio.config import Config
 from hermes_trio.control.client import ConnectionLost, NoBot, ask_bot
 from hermes_trio.control.desk import Desk
 from hermes_trio.control.protocol import from_object
@@ -37,11 +38,7 @@ Alone = Callable[[Desk], Awaitable[Delivery]]
 
 def loaded(path: Path | None) -> Config:
     """The configuration; ends the command with 78 when there is none that is right."""
-    try:
-        config = load_config(path).config
-    except ConfigError as error:
-        click.echo(report(error), err=True)
-        raise SystemExit(EX_CONFIG) from None
+    config = configured(path).config
     configure_logs(config.log)
     return config
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -22,19 +22,31 @@ from attrs import evolve
 
 from hermes_trio.assembly import model_of
 from hermes_trio.clock import random_id
+from hermes_trio.commands.configured import configured
 from hermes_trio.commands.logs import configure_logs
 from hermes_trio.commands.run import EX_UNAVAILABLE
-from hermes_trio.config import EX_CONFIG, AccessConfig, Config, ConfigError, load_config, report
+from hermes_trio.config import AccessConfig, Config
 from hermes_trio.http import open_http_client
 from hermes_trio.ledger import FILE_NAME, LedgerLocked, LedgerUnusable, connect_readonly
 from hermes_trio.ledger.inspection import Past, past
 from hermes_trio.model.base import Event, Message, Model, TextDelta, ToolSpec
-from hermes_trio.platforms.console import CHAT, SENDER, PlainConsole, TerminalConsole, console_platform
+from hermes_trio.platforms.console import (
+    CHAT,
+    SENDER,
+    PlainConsole,
+    TerminalConsole,
+    console_platform,
+    lines_of,
+    terminal_size,
+)
 from hermes_trio.runtime import open_runtime
+from hermes_trio.text.body import Body
 from hermes_trio.values import Address
 
 ACCOUNT = "console"
-LOG_NAME = "chat.log"
+FOLDER, LOG_NAME = "chat", "chat.log"
+"""Below data_dir: a chat has a database of its own, because a bot may run on the other one."""
+CHAT_HINT = "`/help` lists the commands, Ctrl-D ends."
 CRASH_COMMAND = "/demo crash"
 CRASH_TEXT = (
     "This answer is about to be cut off by kill -9, in the middle of a sentence, while it is still being written. "
@@ -51,18 +63,14 @@ DRAIN = 5.0
 P = ParamSpec("P")
 
 
-@click.command()
+@click.command(short_help="Talk with the configured model on this terminal.")
 @click.option("--config", "path", type=click.Path(path_type=Path), help="The configuration file.")
 def chat(path: Path | None) -> None:
     """Talk with the configured model on this terminal. The conversation lies in DATA_DIR/chat."""
-    try:
-        config = load_config(path).config
-    except ConfigError as error:
-        click.echo(report(error), err=True)
-        raise SystemExit(EX_CONFIG) from None
+    config = configured(path).config
     table = config.model
     words = "The built-in demo model answers." if table.kind == "demo" else f"{table.name} answers ({table.base_url})."
-    raise SystemExit(in_trio(converse, evolve(config, data_dir=config.data_dir / "chat"), (words,)))
+    raise SystemExit(in_trio(converse, config, (f"{words} {CHAT_HINT}",)))
 
 
 def in_trio(function: Callable[P, Awaitable[int]], *args: P.args, **kwargs: P.kwargs) -> int:
@@ -78,11 +86,17 @@ def in_trio(function: Callable[P, Awaitable[int]], *args: P.args, **kwargs: P.kw
 async def converse(config: Config, opening: Sequence[str], begun: bytes = b"") -> int:
     """Converses until the input ends or a signal comes; returns the exit status.
 
-    opening: lines that the user reads first. begun: what was read of standard input already. Cancelled: equals a
-    crash. Raises LedgerLocked and LedgerUnusable in groups.
+    config: its data_dir holds the folder of the chat. opening: lines that the user reads first. begun: what was read
+    of standard input already. Cancelled: equals a crash. Raises LedgerLocked and LedgerUnusable in groups.
     """
-    config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _log_file(config.data_dir) as log:
+    config = evolve(config, data_dir=config.data_dir / FOLDER)
+    try:
+        config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        log = _log_file(config.data_dir)
+    except OSError as error:
+        click.echo(f"{config.data_dir} cannot be used: {error.strerror}; choose another data_dir", err=True)
+        return EX_UNAVAILABLE
+    with log:
         configure_logs(evolve(config.log, level="warning"), log)
         return await _converse(config, opening, begun)
 
@@ -97,7 +111,7 @@ async def _converse(config: Config, opening: Sequence[str], begun: bytes) -> int
     _greet(opening, config, Address(ACCOUNT, CHAT))
     console = console_platform(ACCOUNT, random_id(), begun=begun)
     fuse = Fuse(demo=config.model.kind == "demo")
-    said = Said(console.lines, fuse, paced=not isinstance(console, TerminalConsole))
+    said = Said(console.lines, fuse, paced=not os.isatty(0))
     console.lines = said
     alone = evolve(config, platforms={}, access=AccessConfig(owners=(f"{ACCOUNT}:{SENDER}",)))
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -116,16 +130,19 @@ async def _converse(config: Config, opening: Sequence[str], begun: bytes) -> int
 
 def _greet(opening: Sequence[str], config: Config, address: Address) -> None:
     interactive = os.isatty(0) and os.isatty(1)
-    for line in opening:
-        click.echo(line, err=not interactive)
+    width = terminal_size().columns if interactive else 1_000_000
     found = _past(config.data_dir / FILE_NAME, address)
-    if found is None:
-        return
+    for line in (*opening, *(_memories(found) if found else ())):
+        for part in lines_of(Body(line), width, style=False):
+            click.echo(part, err=not interactive)
+
+
+def _memories(found: Past) -> Iterator[str]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.last_at))
     count = "1 message" if found.messages == 1 else f"{found.messages} messages"
-    click.echo(f"Going on where you stopped: {count}, the last one {when}.", err=not interactive)
+    yield f"Going on where you stopped: {count}, the last one {when}."
     if found.unfinished:
-        click.echo(f"Still unanswered, and answered now: {found.unfinished:.70}", err=not interactive)
+        yield f"Still unanswered, and answered now: {found.unfinished:.70}"
 
 
 def _past(path: Path, address: Address) -> Past | None:

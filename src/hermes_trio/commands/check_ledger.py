@@ -16,7 +16,7 @@ EX_UNAVAILABLE = 69
 """The exit code when the database cannot be read (sysexits.h)."""
 
 
-@click.command("check-ledger")
+@click.command("check-ledger", short_help="Check the rows of a database against the promises.")
 @click.argument("path", type=click.Path(path_type=Path))
 def check_ledger(path: Path) -> None:
     """Check the database at PATH (a state.db, or the data directory that it lies in) against the promises.

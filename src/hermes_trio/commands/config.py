@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from hermes_trio.config import EX_CONFIG, ConfigError, default_config_path, load_config, report
+from hermes_trio.commands.configured import configured
+from hermes_trio.config import EX_CONFIG, ConfigError, default_config_path, report
 from hermes_trio.config.explaining import UnknownKey, explain, written
 from hermes_trio.config.reference import json_schema, markdown_reference
 
@@ -23,7 +24,7 @@ def config() -> None:
     """Check and explain the configuration."""
 
 
-@config.command()
+@config.command(short_help="Print every mistake in a configuration.")
 @click.argument("file", type=_FILE, required=False)
 @click.option("--config", "option", type=_FILE, help="The same as FILE.")
 def check(file: Path | None, option: Path | None) -> None:
@@ -31,17 +32,13 @@ def check(file: Path | None, option: Path | None) -> None:
 
     Exits 0 when it is accepted, with its warnings, and 78 when it is not.
     """
-    try:
-        loaded = load_config(file or option)
-    except ConfigError as error:
-        click.echo(report(error), err=True)
-        raise SystemExit(EX_CONFIG) from None
+    loaded = configured(file or option)
     for warning in loaded.warnings:
         click.echo(f"warning: {warning}")
     click.echo(f"ok: {loaded.path}")
 
 
-@config.command("explain")
+@config.command("explain", short_help="Tell what a key means, its value and its origin.")
 @click.argument("key")
 @click.option("--config", "file", type=_FILE, help="The file to read; by default your own configuration.")
 def explain_key(key: str, file: Path | None) -> None:
@@ -58,14 +55,14 @@ def explain_key(key: str, file: Path | None) -> None:
         raise SystemExit(EX_CONFIG) from None
 
 
-@config.command()
+@config.command(short_help="Print the JSON Schema of the file, for editors.")
 @click.option("--markdown", is_flag=True, help="The reference page instead of JSON Schema.")
 def schema(markdown: bool) -> None:
     """Print the JSON Schema of the file, for editors."""
     click.echo(markdown_reference() if markdown else json.dumps(json_schema(), indent=2), nl=not markdown)
 
 
-@config.command()
+@config.command(short_help="Print where the configuration lies.")
 def path() -> None:
     """Print where the configuration lies when no command names a file."""
     click.echo(default_config_path())

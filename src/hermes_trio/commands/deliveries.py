@@ -25,12 +25,12 @@ CLIP = 70
 _config = click.option("--config", "path", type=click.Path(path_type=Path), help="The configuration file.")
 
 
-@click.group("deliveries")
+@click.group("deliveries", short_help="List, resend or drop what could not be delivered.")
 def deliveries() -> None:
     """List what could not be delivered, send it again, or drop it."""
 
 
-@deliveries.command("list")
+@deliveries.command("list", short_help="List what waits for you, the newest first.")
 @click.option("--all", "everything", is_flag=True, help="Also what is on its way, and what you have seen to.")
 @_config
 def list_deliveries(everything: bool, path: Path | None) -> None:
@@ -64,7 +64,7 @@ def lines_of(found: tuple[Delivery, ...]) -> Iterator[str]:
         yield f"... the newest {MOST_LISTED}; there may be more"
 
 
-@deliveries.command()
+@deliveries.command(short_help="Send one of them again.")
 @click.argument("delivery")
 @_config
 @click.option(
@@ -81,7 +81,7 @@ def resend(delivery: str, path: Path | None, wait: float) -> None:
     tell(carry_out(config, lambda: _place(config, delivery), request, lambda desk: desk.resend(delivery), wait))
 
 
-@deliveries.command()
+@deliveries.command(short_help="Give one of them up.")
 @click.argument("delivery")
 @_config
 def drop(delivery: str, path: Path | None) -> None:

@@ -48,7 +48,7 @@ EXCHANGES = (HELLO, TIME, STORY)
 FIRST_WORDS, LAST_WORDS = "Once upon a time", "The end."
 
 
-@click.command()
+@click.command(short_help="Play a conversation with a kill -9 in it.")
 def demonstration() -> None:
     """Play a conversation with a lost acknowledgement and a kill -9; nothing leaves this machine."""
     raise SystemExit(trio.run(demonstrate, click.echo))

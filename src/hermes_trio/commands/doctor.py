@@ -6,6 +6,7 @@ not be broken: it changes nothing, and may be run beside a running bot.
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -15,8 +16,9 @@ import trio
 from attrs import frozen
 
 from hermes_trio.assembly import model_of, platform_of
+from hermes_trio.commands.configured import configured
 from hermes_trio.commands.probe import ProbeFailed, probe_model, probe_telegram
-from hermes_trio.config import EX_CONFIG, Config, ConfigError, LoadedConfig, TelegramConfig, load_config, report
+from hermes_trio.config import Config, LoadedConfig, TelegramConfig
 from hermes_trio.control.client import ConnectionLost, NoBot, ask_bot
 from hermes_trio.delivery.operating import RequestRefused, listed
 from hermes_trio.http import HttpClient, open_http_client
@@ -43,7 +45,7 @@ class Finding:
     text: str
 
 
-@click.command()
+@click.command(short_help="Check configuration, database, model and accounts.")
 @click.option("--config", "path", type=click.Path(path_type=Path), help="The configuration file.")
 def doctor(path: Path | None) -> None:
     """Check the configuration, the database, the model and the accounts; tell what each account guarantees.
@@ -51,12 +53,7 @@ def doctor(path: Path | None) -> None:
     Makes one small request to each model and to each account. Exits 0 when a bot can work, 1 when something needs
     you, 78 when the configuration is wrong.
     """
-    try:
-        found = load_config(path)
-    except ConfigError as error:
-        click.echo(report(error), err=True)
-        raise SystemExit(EX_CONFIG) from None
-    problems = trio.run(_tell, found)
+    problems = trio.run(_tell, configured(path))
     raise SystemExit(1 if problems else 0)
 
 
@@ -83,8 +80,12 @@ async def findings(found: LoadedConfig) -> AsyncIterator[Finding]:
 
 
 def _database(path: Path) -> Iterator[Finding]:
-    if not path.exists():
-        yield Finding("ok", f"database: {path} does not exist yet; the first start makes it")
+    if not os.path.exists(path):
+        hindrance = _hindrance(path.parent)
+        if hindrance:
+            yield Finding("WRONG", f"database: {path} cannot be made: {hindrance}; choose another data_dir")
+        else:
+            yield Finding("ok", f"database: {path} does not exist yet; the first start makes it")
         return
     try:
         connection = connect_readonly(path)
@@ -104,6 +105,14 @@ def _database(path: Path) -> Iterator[Finding]:
         yield Finding("note", f"database: others may read it; chmod 600 {path}")
     if waiting:
         yield Finding("note", f"deliveries: {len(waiting)} held or abandoned; see `hermes-trio deliveries list`")
+
+
+def _hindrance(directory: Path) -> str:
+    """Why a file cannot be made in a directory that may not exist yet; empty when nothing is known."""
+    nearest = next(place for place in (directory, *directory.parents) if os.path.exists(place))
+    if not nearest.is_dir():
+        return f"{nearest} is no directory"
+    return "" if os.access(nearest, os.W_OK | os.X_OK) else f"this user may not write in {nearest}"
 
 
 async def _bot(data_dir: Path) -> Finding:

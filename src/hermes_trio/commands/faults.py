@@ -28,7 +28,7 @@ async def conversation(world: World) -> None:
     await world.quiet()
 
 
-@click.command()
+@click.command(short_help="Kill a simulated bot everywhere, and judge.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed is another schedule of tasks.")
 @click.option("--pairs", is_flag=True, help="Kill at every pair of boundaries as well; takes minutes.")
 def faults(seed: int, pairs: bool) -> None:

@@ -33,6 +33,7 @@ from hermes_trio.config.schema import OPENAI, TELEGRAM
 from hermes_trio.http import open_http_client
 
 KEY_VARIABLE, TOKEN_VARIABLE = "OPENAI_API_KEY", "TELEGRAM_TOKEN"
+FIND_ID = "Write to the bot while it runs: its log says `ignored a stranger` with your id."
 KEY_FILE, TOKEN_FILE = "model.key", "telegram.token"
 """Where a secret goes that did not come from the environment: beside the configuration."""
 
@@ -59,14 +60,28 @@ class Wishes:
     allow: tuple[str, ...]
 
 
-@click.command()
+def _user(text: str) -> str:
+    """A Telegram user id, or "*"; empty for none. Raises click.BadParameter, after which a terminal asks again."""
+    user = text.strip().removeprefix("telegram:")
+    if user in ("", "*") or (user.isascii() and user.isdecimal()):
+        return user
+    raise click.BadParameter(f"{user!r} is no Telegram user id: it is a number such as 12345, no name. {FIND_ID}")
+
+
+def _users(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(user for user in map(_user, given) if user)
+
+
+@click.command(short_help="Write a configuration, after trying model and token.")
 @click.option("--config", "path", type=click.Path(path_type=Path), help="The file to write.")
 @click.option("--model-url", help=f"The root of the model server's API.  [default: {OPENAI}]")
 @click.option("--model-name", help="The model's name; by default the first that the server offers.")
 @click.option("--model-key", help=f"The key; better in {KEY_VARIABLE}, because options are seen by everyone.")
 @click.option("--telegram-token", help=f"The bot's token; better in {TOKEN_VARIABLE}. Empty: no Telegram.")
 @click.option("--telegram-url", default=TELEGRAM, help="The root of the Bot API.", show_default=True)
-@click.option("--allow", multiple=True, metavar="ID", help="A Telegram user who may speak; may be repeated.")
+@click.option(
+    "--allow", multiple=True, metavar="ID", callback=_users, help="A Telegram user who may speak; may be repeated."
+)
 @click.option("--no-test", is_flag=True, help="Write without trying the model and the token.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 def init(
@@ -93,8 +108,9 @@ def init(
     name = model_name or ask("Model name (empty: the first that the server offers)", "OPENAI_MODEL", "")
     token = ask.secret(telegram_token, "Telegram token from @BotFather (empty: no Telegram)", TOKEN_VARIABLE)
     if token is not None and not allow and ask.interactive:
-        answer = click.prompt("Your Telegram user id (empty: nobody may speak yet)", default="", show_default=False)
-        allow = (answer.strip(),) if answer.strip() else ()
+        question = "Your Telegram user id, a number (empty: nobody may speak yet)"
+        user = click.prompt(question, default="", show_default=False, value_proc=_user)
+        allow = (user,) if user else ()
     wishes = Wishes(target, url, name, key, token, telegram_url, tuple(f"telegram:{each}" for each in allow))
     secrets = _secret_files(wishes)
     _refuse_existing(secrets, force)
@@ -105,8 +121,12 @@ def init(
         raise SystemExit(1) from None
     text = configuration(wishes, bot)
     _check(text, wishes)
-    for file, content in {**secrets, target: text}.items():
-        _write(file, content)
+    try:
+        for file, content in {**secrets, target: text}.items():
+            _write(file, content)
+    except OSError as error:
+        click.echo(f"{target} cannot be written: {error.strerror}", err=True)
+        raise SystemExit(1) from None
     _say_what_next(wishes, bot, written=path is not None)
 
 
@@ -252,4 +272,6 @@ def _say_what_next(wishes: Wishes, bot: Bot | None, *, written: bool) -> None:
         return
     click.echo(f"Next: hermes-trio run{option}" + (f", then write to @{bot.username}" if bot else ""))
     if not wishes.allow:
-        click.echo(f"Nobody may speak to it yet: add your Telegram user id to [access] allow in {wishes.path}.")
+        click.echo(
+            f'Nobody may speak to it yet. {FIND_ID}\nAdd it as "telegram:ID" to [access] allow in {wishes.path}.'
+        )

@@ -84,7 +84,10 @@ async def name_model(client: HttpClient, table: ModelConfig, wanted: str) -> Mod
     except ValueError:
         offered = []
     if not offered:
-        raise ProbeFailed(f"the server does not say which models it has (status {answer.status}); name one")
+        hint = "" if table.base_url.rstrip("/").endswith("/v1") else ", or does its address end in /v1?"
+        raise ProbeFailed(
+            f"the server does not say which models it has (status {answer.status}); name one{hint or '.'}"
+        )
     return evolve(table, name=offered[0])
 
 

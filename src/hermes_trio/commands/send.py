@@ -12,7 +12,7 @@ from hermes_trio.commands.acting import EX_USAGE, carry_out, loaded, tell
 from hermes_trio.values import Address
 
 
-@click.command()
+@click.command(short_help="Send a message, once for its key.")
 @click.argument("address")
 @click.argument("text")
 @click.option("--key", help="What makes it the same message when it is sent again; it is delivered once for each key.")

@@ -36,7 +36,8 @@ DEMO_LINES = (
     "hermes_trio: a chat on this terminal. There is no language model here, the built-in demo model answers.",
     "For a real one set OPENAI_API_KEY and start again, or write a configuration with `hermes-trio init`.",
 )
-HINT = "Say `help` to see what to try, `/demo crash` to see a crash survived, and end with Ctrl-D."
+DEMO_HINT = "Say `help` to see what to try, `/demo crash` to see a crash survived, and end with Ctrl-D."
+MODEL_HINT = "`/help` lists the commands, `/demo crash` shows a crash survived, Ctrl-D ends."
 
 
 @click.command(hidden=True)
@@ -86,7 +87,8 @@ def _invoke(ctx: click.Context, name: str) -> None:
 async def chat_unconfigured(config: Config, environ: Mapping[str, str], begun: bytes) -> int:
     """The chat without a configuration; returns the exit status. begun: what was read of standard input already."""
     config, opening = await choose_model(config, environ)
-    return await converse(config, (*opening, HINT), begun)
+    hint = DEMO_HINT if config.model.kind == "demo" else MODEL_HINT
+    return await converse(config, (*opening, hint), begun)
 
 
 async def choose_model(config: Config, environ: Mapping[str, str]) -> tuple[Config, tuple[str, ...]]:

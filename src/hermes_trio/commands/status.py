@@ -7,32 +7,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import click
 import trio
 
 from hermes_trio.assembly import platform_of
+from hermes_trio.commands.configured import configured
 from hermes_trio.commands.run import EX_UNAVAILABLE
-from hermes_trio.config import EX_CONFIG, Config, ConfigError, load_config, report
+from hermes_trio.config import Config
 from hermes_trio.http import open_http_client
 from hermes_trio.ledger import FILE_NAME, LedgerUnusable, connect_readonly
 from hermes_trio.ledger.inspection import OpenDelivery, Overview, overview, owner
+from hermes_trio.platforms.script import SCRIPT
 from hermes_trio.runtime import LOCK_NAME
 
 CLIP = 60
 """Characters of a text that are shown."""
 
 
-@click.command()
+@click.command(short_help="Show what is open, and what each account guarantees.")
 @click.option("--config", "path", type=click.Path(path_type=Path), help="The configuration file.")
 def status(path: Path | None) -> None:
     """Show what is open: turns, waiting messages, deliveries with their reasons, and each account's guarantee."""
-    try:
-        config = load_config(path).config
-    except ConfigError as error:
-        click.echo(report(error), err=True)
-        raise SystemExit(EX_CONFIG) from None
+    config = configured(path).config
     for name, guarantee in trio.run(guarantees, config):
         click.echo(f"account {name}: {guarantee}")
     running = owner(config.data_dir / LOCK_NAME)
@@ -42,7 +41,10 @@ def status(path: Path | None) -> None:
     except LedgerUnusable as error:
         click.echo(str(error), err=True)
         raise SystemExit(EX_UNAVAILABLE) from None
-    for line in ["no bot has run on this database yet"] if found is None else lines_of(found, time.time()):
+    if found is None:
+        click.echo("no bot has run on this database yet")
+        return
+    for line in lines_of(found, time.time(), frozenset(config.platforms)):
         click.echo(line)
 
 
@@ -63,15 +65,17 @@ async def guarantees(config: Config) -> list[tuple[str, str]]:
         ]
 
 
-def lines_of(found: Overview, now: float) -> Iterator[str]:
-    """What there is to say of a database."""
-    started = f"{found.lives} starts, the last one {_ago(now - found.started_at)}"
+def lines_of(found: Overview, now: float, accounts: AbstractSet[str]) -> Iterator[str]:
+    """What there is to say of a database. accounts: the names of those that are configured."""
+    started = f"{found.lives} {'start' if found.lives == 1 else 'starts'}, the last one {_ago(now - found.started_at)}"
     yield f"database: {started if found.lives else 'no bot has started on it yet'}"
     yield f"last commit: {_ago(now - found.last_commit)}"
     yield f"messages without an end: {len(found.waiting)}"
     for message in found.waiting:
         waited = _ago(now - message.received_at)
         yield f"  {message.state:8} {message.address}  {waited}  {_clipped(message.text)}"
+        if (name := message.address.partition(":")[0]) not in accounts | {SCRIPT}:
+            yield f"           the configuration has no account {name}: who runs with this one leaves that message"
     counts = ", ".join(f"{number} {state}" for state, number in found.deliveries.items())
     yield f"deliveries: {counts or 'none'}"
     for delivery in found.open:

@@ -13,6 +13,7 @@ from hermes_trio.platforms.console.adapter import (
     is_capable,
     terminal_size,
 )
+from hermes_trio.platforms.console.layout import lines_of
 from hermes_trio.platforms.console.screen import Screen, Size
 from hermes_trio.platforms.console.streams import DescriptorSink, Lines, Sink, read_lines
 
@@ -28,6 +29,7 @@ __all__ = [
     "TerminalConsole",
     "console_platform",
     "is_capable",
+    "lines_of",
     "read_lines",
     "terminal_size",
 ]

@@ -228,8 +228,8 @@ class TerminalConsole(_Console):
     async def _prompt(self) -> None:
         while True:
             self._stirred = trio.Event()
-            await trio.sleep_until(self._quiet_at)
-            if trio.current_time() < self._quiet_at:
+            with trio.move_on_at(self._quiet_at):
+                await self._stirred.wait()
                 continue
             async with self._drawing:
                 await self._write(self._screen.pause(self._size()), "")
