@@ -307,6 +307,17 @@ class BotWorld:
 
     # --- the verdict ----------------------------------------------------------------------------------------------
 
+    def complaints(
+        self, *, strays: int = 0, notices: Iterable[str] = (), deleted: Iterable[str] = (), marked: int = 0
+    ) -> list[str]:
+        """Every promise that is broken, in words; see `verdict`."""
+        found = judge(
+            self.telegram, self.model, self.ledger, self.crashed,
+            strays=strays + self.in_flight, notices=tuple(notices), deleted=frozenset(deleted), marked=marked,
+        )  # fmt: skip
+        found += [f"a kill point was never reached: {point}" for point in self.kill_points if not _struck(point)]
+        return found + [f"in the log of life {number + 1}: {line}" for number, line in self._crashes()]
+
     def verdict(
         self, *, strays: int = 0, notices: Iterable[str] = (), deleted: Iterable[str] = (), marked: int = 0
     ) -> None:
@@ -316,12 +327,7 @@ class BotWorld:
         stand for an answer. deleted: labels of answers that a user took away. marked: how many copies in a chat may
         carry the marker; none where replies are reserved.
         """
-        complaints = judge(
-            self.telegram, self.model, self.ledger, self.crashed,
-            strays=strays + self.in_flight, notices=tuple(notices), deleted=frozenset(deleted), marked=marked,
-        )  # fmt: skip
-        complaints += [f"a kill point was never reached: {point}" for point in self.kill_points if not _struck(point)]
-        complaints += [f"in the log of life {number + 1}: {line}" for number, line in self._crashes()]
+        complaints = self.complaints(strays=strays, notices=notices, deleted=deleted, marked=marked)
         assert not complaints, "\n" + "\n".join(complaints)
 
     def _crashes(self) -> Iterable[tuple[int, str]]:
