@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +10,15 @@ if TYPE_CHECKING:
 
 Line = tuple[float, str]
 _VERBS = {"sendMessage": "appears as", "editMessageText": "now says", "deleteMessage": "is gone"}
+SHOWN = 200
+"""Lines of a long story, at its beginning and at its end."""
+
+
+def brief(numbers: Sequence[int]) -> str:
+    """Numbers in a line: of very many only the first and the last ones."""
+    if len(numbers) <= 40:
+        return ", ".join(map(str, numbers))
+    return f"{brief(numbers[:20])}, ... {len(numbers) - 40} more ..., {brief(numbers[-20:])}"
 
 
 def tell(world: World) -> str:
@@ -17,7 +26,10 @@ def tell(world: World) -> str:
     lines = sorted(
         [*_people(world), *_model(world), *_screen(world), *_crashes(world), *world.errors], key=lambda line: line[0]
     )
-    head = f"seed {world.seed}, {world.lives} lives, crashes at {[p.number for p in world.boundaries.crashes]}"
+    head = f"seed {world.seed}, {world.lives} lives, crashes at [{brief([p.number for p in world.boundaries.crashes])}]"
+    if len(lines) > 2 * SHOWN:
+        left_out = (lines[SHOWN][0], f"... {len(lines) - 2 * SHOWN} lines are left out here ...")
+        lines = [*lines[:SHOWN], left_out, *lines[-SHOWN:]]
     return "\n".join([head, *(f"  {time:9.3f}  {text}" for time, text in lines)])
 
 

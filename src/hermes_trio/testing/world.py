@@ -33,7 +33,7 @@ from hermes_trio.testing.logs import kept_errors
 from hermes_trio.testing.network import Link, Network, link
 from hermes_trio.testing.people import ModelSide, TelegramSide
 from hermes_trio.testing.scheduler import StallGuard, place_of, run_seeded
-from hermes_trio.testing.story import tell
+from hermes_trio.testing.story import brief, tell
 from hermes_trio.testing.witness import Witness
 from hermes_trio.tools.base import Tool
 
@@ -348,8 +348,8 @@ class World:
 
     def _note(self) -> str:
         faults = ", ".join(str(each.fault) for each in self.faults)
-        crashes = tuple(passed.number for passed in self.boundaries.crashes)
-        return f"to see it again: seed={self.seed}, crash_at={crashes}, faults=[{faults}]\n{self.story()}"
+        crashes = brief([passed.number for passed in self.boundaries.crashes])
+        return f"to see it again: seed={self.seed}, crash_at=[{crashes}], faults=[{faults}]\n{self.story()}"
 
     def _run(self, scenario: Scenario) -> None:
         __tracebackhide__ = True
