@@ -11,7 +11,9 @@ from rows import a2_tool_then_answer
 
 from hermes_trio.commands.check_ledger import check_ledger
 from hermes_trio.commands.faults import faults
-from hermes_trio.testing import check_database, run_world
+from hermes_trio.testing import World, check_database, direct_bot, run_world
+from hermes_trio.testing.truth import essence
+from hermes_trio.text.markdown import render
 
 LIES = {
     "I1": "UPDATE inbox SET state = 'queued'",
@@ -60,3 +62,39 @@ def test_the_matrix_shows_every_boundary() -> None:
     assert done.exit_code == 0, done.output
     assert "0 broke a promise" in done.output
     assert "commit! answer" in done.output
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[x](/a/b)",
+        "![x](~/y)",
+        "[x](/ä/b?q=1)",
+        "[x](#part)",
+        '[x](/a/b "title")',
+        "[](/a/b)",
+        "[x](/a_(b))",
+        "[x](http://a.b/c)",
+        '[x](http://a.b/c "title")',
+        "[x](http://a.b/c_(d)e)",
+        "<http://a.b/c>",
+        "[x](mailto:a@b.c)",
+        "`[x](http://a.b)`",
+    ],
+)
+def test_a_link_is_the_same_in_a_text_and_on_a_screen(text: str) -> None:
+    """What stays of a link when markup is taken away is what the screen shows: a target without a scheme, too."""
+    assert essence(text) == essence(render(text).text)
+
+
+def test_an_answer_with_a_relative_target_is_no_broken_promise() -> None:
+    """Such an answer is delivered as what it says."""
+
+    async def story(world: World) -> None:
+        alice = world.telegram.user("alice")
+        world.model.says("See [the file](/home/me/y) and ![this](~/z).")
+        await alice.says("where?")
+        await world.quiet()
+        assert alice.sees() == ["See the file (/home/me/y) and this (~/z)."]
+
+    run_world(story, bot=direct_bot)

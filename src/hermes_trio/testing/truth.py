@@ -17,14 +17,16 @@ from attrs import define
 from hermes_trio.ledger.inspection import every_row
 
 Row = Mapping[str, Any]
-_LINK = re.compile(r"\]\([^)\s]*\)")
+_LINK = re.compile(r"\]\(<?[A-Za-z][A-Za-z0-9+.-]*:(?:[^()\s]|\([^()\s]*\))*")
+"""The target of a link that becomes one on screen; one without a scheme is shown as text."""
+_ADDRESS = re.compile(r"<([A-Za-z][A-Za-z0-9+.-]*:[^<>\s]*)>")
 _INFO = re.compile(r"^[ >]*(```|~~~)[^\n]*$", re.MULTILINE)
 _LETTERS = re.compile(r"[^\w<>/]+")
 
 
 def essence(text: str) -> str:
     """What is left of a text when white space, markup and punctuation are taken away: two renderings agree on it."""
-    return _LETTERS.sub("", _LINK.sub("]", _INFO.sub("", text))).replace("_", "")
+    return _LETTERS.sub("", _LINK.sub("]", _ADDRESS.sub(r"\1", _INFO.sub("", text)))).replace("_", "")
 
 
 @define(eq=False, slots=False)
