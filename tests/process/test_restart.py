@@ -100,7 +100,7 @@ async def test_a_second_signal_ends_at_once() -> None:
         bot = await world.start()
         await streaming(world)
         bot.signal(signal.SIGTERM)
-        await world.wait_logged('"stopping"')
+        await world.wait_logged('"another signal ends it at once"')
         await bot.terminate()
         world.note_crash()
         world.answers("A-1")
@@ -197,3 +197,16 @@ async def test_a_refused_token() -> None:
         assert bot.alive
         assert "wrong-token" not in bot.output
         assert await bot.terminate() == 0
+
+
+async def test_the_same_signal_twice_at_once_is_one_wish() -> None:
+    """timeout(1) signals the process and its group in the same instant: the running answer is finished all the same."""
+    async with open_bot_world() as world:
+        bot = await world.start()
+        go_on = await streaming(world)
+        bot.signal(signal.SIGTERM)
+        bot.signal(signal.SIGTERM)
+        await world.wait_logged('"another signal ends it at once"')
+        go_on.set()
+        assert await bot.wait() == 0
+        assert FOOTER in world.shown()

@@ -27,6 +27,8 @@ Write one with `hermes-trio init`, or name yours with `hermes-trio run --config 
 To try it without any: `hermes-trio` alone is a chat on this terminal, `hermes-trio demonstration` shows what it does.\
 """
 
+ONE_SIGNAL = 0.1
+"""Seconds within which several signals are one wish."""
 LEAVING = 5.0
 """Seconds that what was cancelled may take to end, after everything was drained."""
 
@@ -79,6 +81,10 @@ async def _obey(signals: AsyncIterator[int], asked: trio.Event) -> None:
     """The first signal asks for the end; the second is the end, whatever still runs: all that matters is durable."""
     await anext(signals)
     asked.set()
+    with trio.move_on_after(ONE_SIGNAL):
+        while True:
+            await anext(signals)  # timeout(1) sends the same wish to the process and to its group
+    log.info("another signal ends it at once")
     await anext(signals)
     log.warning("stopped at once; the next start goes on from here")
     _vanish()

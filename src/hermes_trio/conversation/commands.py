@@ -171,4 +171,4 @@ def help_text(commands: Sequence[Command], owner: bool) -> str:
         for command in commands
         if owner or command.who == "everyone"
     ]
-    return "\n\n".join(lines)
+    return "\n".join(lines)
