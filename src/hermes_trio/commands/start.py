@@ -16,6 +16,7 @@ from attrs import evolve
 from hermes_trio.assembly import model_of
 from hermes_trio.commands.chat import converse, in_trio
 from hermes_trio.commands.probe import ProbeFailed, name_model, probe_model
+from hermes_trio.commands.run import EX_UNAVAILABLE
 from hermes_trio.config import (
     EX_CONFIG,
     Config,
@@ -86,13 +87,22 @@ def _invoke(ctx: click.Context, name: str) -> None:
 
 async def chat_unconfigured(config: Config, environ: Mapping[str, str], begun: bytes) -> int:
     """The chat without a configuration; returns the exit status. begun: what was read of standard input already."""
-    config, opening = await choose_model(config, environ)
+    try:
+        config, opening = await choose_model(config, environ)
+    except ProbeFailed as failure:
+        if begun:  # a script must not take the demonstration's words for the model's
+            click.echo(str(failure), err=True)
+            return EX_UNAVAILABLE
+        opening = (str(failure), *DEMO_LINES[:1])
     hint = DEMO_HINT if config.model.kind == "demo" else MODEL_HINT
     return await converse(config, (*opening, hint), begun)
 
 
 async def choose_model(config: Config, environ: Mapping[str, str]) -> tuple[Config, tuple[str, ...]]:
-    """The configuration with the model that the environment opens, if it works; and what to say of the choice."""
+    """The configuration with the model that the environment opens, and what to say of the choice.
+
+    Raises ProbeFailed when the environment names one that does not work.
+    """
     key, base_url = environ.get("OPENAI_API_KEY", ""), environ.get("OPENAI_BASE_URL", "") or OPENAI
     if config.model.kind != "demo" or not (key or environ.get("OPENAI_BASE_URL")):
         return config, DEMO_LINES
@@ -105,7 +115,6 @@ async def choose_model(config: Config, environ: Mapping[str, str]) -> tuple[Conf
             await probe_model(model_of(table, client))
     except (ProbeFailed, ConfigError) as error:
         reason = str(error) if isinstance(error, ProbeFailed) else error.problems[0].reason
-        words = f"The model at {base_url} does not work: {reason}"
-        return config, (words, *DEMO_LINES[:1])
+        raise ProbeFailed(f"The model at {base_url} does not work: {reason}") from None
     words = f"hermes_trio: a chat on this terminal. {table.name} answers, at {base_url}; it was tried just now."
     return evolve(config, model=table), (words,)
