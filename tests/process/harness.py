@@ -239,6 +239,13 @@ class BotWorld:
         update = person.says(text)
         return Asked(text, update, person.last.message_id)
 
+    async def redeliver(self, asked: Asked) -> None:
+        """Telegram delivers what somebody wrote once more; returns when the program has stored what came with it."""
+        self.telegram.redeliver(asked.update)
+        await self.wait(self.telegram, lambda: not self.telegram.updates.waiting)
+        polls = self.count("getUpdates")
+        await self.wait(self.telegram, lambda: self.count("getUpdates") > polls)
+
     def answers(self, label: str, text: str | None = None, **how: Any) -> Script:
         """What the model says to the question that contains `label`: by default the usual answer of that label."""
         said = answer(label) if text is None else text

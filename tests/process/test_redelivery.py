@@ -7,16 +7,9 @@ import trio
 from hermes_fakes.faults import AckLost, Call
 
 from .answers import answer
-from .harness import Asked, BotWorld, open_bot_world
+from .harness import open_bot_world
 
 FOOTER = "<</A-1>>"
-
-
-async def redelivered(world: BotWorld, asked: Asked) -> None:
-    """Telegram delivers the update once more, and the program has stored what came with it."""
-    polls = world.count("getUpdates")
-    world.telegram.redeliver(asked.update)
-    await world.wait(world.telegram, lambda: world.count("getUpdates") > polls + 1)
 
 
 async def test_c1_during_the_turn() -> None:
@@ -27,7 +20,7 @@ async def test_c1_during_the_turn() -> None:
         world.model.when("A-1").says(answer("A-1")[:200]).holds(go_on).says(answer("A-1")[200:])
         asked = world.asks("please A-1")
         await world.wait_shown("Bold words")
-        await redelivered(world, asked)
+        await world.redeliver(asked)
         go_on.set()
         await world.wait_settled()
         await world.wait_quiet()
@@ -41,7 +34,7 @@ async def test_c2_after_the_turn() -> None:
         world.answers("A-1")
         asked = world.asks("please A-1")
         await world.wait_settled()
-        await redelivered(world, asked)
+        await world.redeliver(asked)
         await world.wait_quiet()
         world.verdict()
 
@@ -56,7 +49,7 @@ async def test_c3_after_a_reconnect() -> None:
         greetings = world.count("getMe")
         world.telegram.outage(1)
         await world.wait(world.telegram, lambda: world.count("getMe") > greetings)
-        await redelivered(world, asked)
+        await world.redeliver(asked)
         await world.wait_quiet()
         world.verdict()
 
