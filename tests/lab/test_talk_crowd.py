@@ -1,4 +1,4 @@
-"""B7: a crowd that talks at once. No promise is broken, wherever it is killed, and no chat waits for another.
+"""B7, D9: a crowd that talks at once. No promise is broken, wherever it is killed, and no chat waits for another.
 
 Everybody writes three messages. Those of the one half interrupt each other, those of the other half queue. The first
 chat's model says nothing for two minutes, and the second chat's wire swallows its first two requests: that is their
@@ -29,6 +29,8 @@ OWN_TIME = STREAM + 12.0
 """Seconds after the end of what is before it in its own chat in which an answer is on the screen: its stream, and a few
 commits of which the world's disk makes one in 300 three seconds slow. It is the same for a crowd of any size."""
 CROWD, FEW = 200, 24
+APART = (0.1, 1.2)
+"""Seconds that a life of the bot lasts in a storm, at least and at most."""
 
 
 def label(chat: int, number: int) -> str:
@@ -96,12 +98,7 @@ def crowd(size: int) -> Callable[[World], Awaitable[None]]:
 
 def _has_its_answers(world: World, person: Person, chat: int) -> None:
     """One outcome for each message, and the screen says the same: nothing is doubled, open or missing."""
-    states = {
-        row["text"].split()[2]: row["state"]
-        for row in world.disk.connection.execute(
-            "SELECT text, state FROM inbox WHERE chat = ?", (str(person.user.chat),)
-        )
-    }
+    states = _states(world, person)
     for number in range(MESSAGES):
         name = label(chat, number)
         complete = sum(said(name) in text for text in person.sees())
@@ -109,6 +106,12 @@ def _has_its_answers(world: World, person: Person, chat: int) -> None:
         assert states[name] == "answered" or (not chat % 2 and number < MESSAGES - 1 and states[name] == "interrupted")
         pieces = [text for text in person.sees() if f"<<{name}>>" in text and said(name) not in text]
         assert all(text.endswith(INTERRUPTED.replace("*", "")) for text in pieces), pieces
+
+
+def _states(world: World, person: Person) -> dict[str, str]:
+    """By the label of each message: what became of it."""
+    rows = world.disk.connection.execute("SELECT text, state FROM inbox WHERE chat = ?", (str(person.user.chat),))
+    return {row["text"].split()[2]: row["state"] for row in rows}
 
 
 def _delays(world: World, person: Person, chat: int) -> Iterator[float]:
@@ -148,3 +151,40 @@ def test_b7_killed() -> None:
 def test_b7_the_whole_crowd_killed() -> None:
     """200 chats, killed at fifty boundaries in turn."""
     verify_crashes(crowd(CROWD), points=chosen(50), bot=direct_bot)
+
+
+def d9_storm(size: int, kills: int, seed: int) -> Callable[[World], Awaitable[None]]:
+    """The crowd, and a bot that is killed again and again at random times: a turn that dies again each time soon after
+    it was resumed is given up with a word, everything else is as without kills."""
+
+    async def story(world: World) -> None:
+        world.model.default = answer
+        people = [world.telegram.user(f"person {chat}") for chat in range(size)]
+        chance = random.Random(seed)
+        async with trio.open_nursery() as nursery:
+            for chat, person in enumerate(people):
+                nursery.start_soon(patient if chat % 2 else impatient, person, chat)
+            for _ in range(kills):
+                await trio.sleep(chance.uniform(*APART))
+                await world.restart()
+        await world.quiet()
+        assert world.lives == 1 + kills
+        for chat, person in enumerate(people):
+            for name, state in _states(world, person).items():
+                assert sum(said(name) in text for text in person.sees()) == (state == "answered")
+                assert state in ("answered", "failed") or (state == "interrupted" and not chat % 2)
+
+    return story
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_d9_a_storm(seed: int) -> None:
+    """D9, in short: 8 chats, 12 kills."""
+    run_world(d9_storm(8, 12, seed), seed, bot=direct_bot)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+def test_d9_the_whole_storm(seed: int) -> None:
+    """D9: 30 chats, 60 kills."""
+    run_world(d9_storm(30, 60, seed), seed, bot=direct_bot)
