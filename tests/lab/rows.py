@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import trio
+from branches import noted
 
 from hermes_trio.model.base import ToolSpec
 from hermes_trio.testing import World
@@ -344,7 +345,7 @@ async def d10_quiet_restart(world: World) -> None:
 CREATE, EDIT = "wire? sendMessage", "wire? editMessageText"
 
 ROWS = {
-    story.__name__: story
+    story.__name__: noted(story)
     for story in (
         a1_clean,
         a2_tool_then_answer,

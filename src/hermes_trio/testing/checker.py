@@ -188,12 +188,13 @@ class _Chat:
         )
 
     def _doubts(self, own: list[Row]) -> Counter[str]:
-        """How many copies of each part the rows themselves doubt."""
+        """How many copies of each part the rows themselves doubt; of a held one the operator will decide."""
         doubts: Counter[str] = Counter()
         for row in own:
             parts = parts_of(row)
+            open_doubt = ("doubtful", "unknown") if row["state"] == "held" else ("doubtful",)
             for post in self.rows.posts_of(row["id"]):
-                if post["state"] == "doubtful" and post["ordinal"] < len(parts):
+                if post["state"] in open_doubt and post["ordinal"] < len(parts):
                     doubts[essence(parts[post["ordinal"]])] += 1
         return doubts
 

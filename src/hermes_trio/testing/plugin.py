@@ -99,14 +99,35 @@ def _play(
             verify_crashes(scenario, depth=crashes, seed=chosen, **settings)
 
 
+NOTES = "hermes_trio"
+"""The name under which a worker of pytest-xdist hands over what it has counted."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """A worker of pytest-xdist has ended: adds what it has counted."""
+    if notes := getattr(node, "workeroutput", {}).get(NOTES):
+        coverage.add(notes)
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Fails a whole run in which a branch that `sometimes` declared was never reached."""
-    whole = not session.config.getoption("keyword") and not session.config.getoption("hermes_crash_at")
-    if whole and exitstatus == pytest.ExitCode.OK and coverage.never():
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output[NOTES] = coverage.notes()
+    elif _whole(session.config) and exitstatus == pytest.ExitCode.OK and coverage.never():
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Names the branches that were never reached."""
-    for name in coverage.never():
+def _whole(config: pytest.Config) -> bool:
+    """Whole folders were asked for: no file, no part of one, and no single run."""
+    asked = (config.getoption("keyword"), config.getoption("lf", False), config.getoption("hermes_crash_at"))
+    return not any(asked) and not any("::" in argument or argument.endswith(".py") for argument in config.args)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says how often bots were killed and started again, and names the branches that were never reached."""
+    if any(restarts := coverage.restarts().values()):
+        ways = ", ".join(f"{times:,} {way}" for way, times in sorted(coverage.restarts().items()))
+        terminalreporter.write_line(f"simulated worlds: {sum(restarts):,} crash-restarts ({ways})")
+    for name in coverage.never() if _whole(config) else ():
         terminalreporter.write_line(f"sometimes({name!r}) was never true", red=True)

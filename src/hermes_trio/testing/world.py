@@ -23,7 +23,8 @@ from hermes_trio.ledger import inbox, obligations
 from hermes_trio.runtime import Ports
 from hermes_trio.testing.amnesia import amnesia_of
 from hermes_trio.testing.checker import check
-from hermes_trio.testing.direct import DirectClient
+from hermes_trio.testing.coverage import restarted
+from hermes_trio.testing.direct import DirectClient, direct_bot
 from hermes_trio.testing.disk import Disk
 from hermes_trio.testing.faults import Fault, Injected, Missed, names_of
 from hermes_trio.testing.fence import Boundaries, Crashed, Incarnation
@@ -364,6 +365,7 @@ class World:
             raise single from None
         finally:
             self.steps = guard.steps
+            restarted(self._way(), max(0, self.lives - 1))
         if guard.late:
             raise Stuck(f"the story did not end within {self.limit:g} s")
         if guard.spinning:
@@ -373,6 +375,10 @@ class World:
         if guard.stalled:
             raise Stuck("nothing can ever go on; the tasks wait at\n  " + "\n  ".join(guard.stalled))
         generators.check()
+
+    def _way(self) -> str:
+        """How the bot reaches its world, for the count of restarts."""
+        return "bytes" if self._bot is runtime_bot else "ports" if self._bot is direct_bot else "bots of the tests' own"
 
     async def _play(self, scenario: Scenario, generators: GeneratorGuard) -> None:
         with generators.watch():
