@@ -1,4 +1,4 @@
-"""What all tests share: the soak marker, one worker for the process tests, and how hypothesis behaves here."""
+"""What all tests share: the soak marker, two workers for the process tests, and how hypothesis behaves here."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from hypothesis import Phase, settings
 
 SOAK = os.environ.get("SOAK") == "1"
 PROCESS = Path(__file__).parent / "process"
+AT_ONCE = 2
+"""Process tests that run at the same time at most, however many workers there are: their times are real."""
 HANGING = 240
 """Seconds after which a test is taken for hanging: a task that waits for ever spins under a clock that jumps."""
 
@@ -33,14 +35,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the campaigns out unless SOAK=1, and keeps the process tests on one worker."""
+    """Leaves the campaigns out unless SOAK=1, and deals the process tests out to two workers."""
     campaigns = [item for item in items if item.get_closest_marker("soak")]
     if campaigns and not SOAK:
         config.hook.pytest_deselected(items=campaigns)
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
-    for item in items:
-        if item.path.is_relative_to(PROCESS) and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group("process"))
+    dealt = [item for item in items if item.path.is_relative_to(PROCESS) and not item.get_closest_marker("xdist_group")]
+    for number, item in enumerate(dealt):  # in turn, because slow tests stand together
+        item.add_marker(pytest.mark.xdist_group(f"process {number % AT_ONCE}"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,19 +6,25 @@ It counts outcomes from ground truth: what people see, what the database holds, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from .audit import ENDED, NOTE, PLACEHOLDER, Inbound, read_screen, rendered
 from .harness import BotWorld
 
 NOTICES = ("⏹ interrupted by your next message", "⏹ stopped")
+GAVE_UP = "restarted too often"
+"""Stands in the notice of a turn that was given up."""
 OUTCOMES = frozenset({"answered", "interrupted", "stopped", "consumed", "dropped"})
 
 
-def talk_verdict(world: BotWorld, *, strays: int = 0) -> None:
-    """Fails with every promise that is broken. strays: empty placeholders that crashes may have left, at most."""
+def talk_verdict(world: BotWorld, *, strays: int = 0, failures: bool = False) -> None:
+    """Fails with every promise that is broken.
+
+    strays: empty placeholders that crashes may have left, at most. failures: a turn that died again and again soon
+    after it was resumed may have been given up, with one notice each.
+    """
     complaints = [
-        *_inbox(world),
+        *_inbox(world, OUTCOMES | {"failed"} if failures else OUTCOMES),
         *_turns(world),
         *(f"{row['id']} is {row['state']}" for row in world.ledger.obligations() if row["state"] not in ENDED),
         *(f"the model refused a request: {why}" for why in world.model.rejected),
@@ -33,7 +39,7 @@ def kinds(world: BotWorld) -> dict[int, str]:
     return {row["id"]: row["kind"] for row in world.ledger.query("SELECT id, kind FROM inbox")}
 
 
-def _inbox(world: BotWorld) -> Iterator[str]:
+def _inbox(world: BotWorld, outcomes: Set[str]) -> Iterator[str]:
     """Each message is there once and has exactly one outcome; a turn has its user row once, a command none."""
     written = Counter(
         (str(chat.id), str(message.message_id))
@@ -46,7 +52,7 @@ def _inbox(world: BotWorld) -> Iterator[str]:
         yield f"the inbox is not what was written: missing {written - stored}, too much {stored - written}"
     kind = kinds(world)
     for inbound in world.ledger.inbounds():
-        if inbound.state not in OUTCOMES:
+        if inbound.state not in outcomes:
             yield f"{inbound.text!r} ended as {inbound.state}"
         if kind[inbound.id] != "command" and len(inbound.answers) != (inbound.state == "answered"):
             yield f"{inbound.text!r} is {inbound.state} with {len(inbound.answers)} stored answers"
@@ -68,9 +74,13 @@ def _screens(world: BotWorld, strays: int) -> Iterator[str]:
         screen = read_screen(tuple(chat.messages.values()))
         placeholders += sum(message.text == PLACEHOLDER for message in screen.placeholders)
         mine = [inbound for inbound in world.ledger.inbounds() if inbound.chat == str(chat.id)]
+        failed = sum(inbound.state == "failed" for inbound in mine)
+        notices = sum(GAVE_UP in message.text for message in chat.messages.values() if message.from_bot)
+        if notices != failed:
+            yield f"{failed} turns failed, and {notices} notices say so"
         yield from _answers(world, mine, [copy for copy in screen.copies if copy.complete])
         for copy in screen.copies:
-            closed = any(notice in message.text for notice in NOTICES for message in copy.messages)
+            closed = any(notice in message.text for notice in (*NOTICES, GAVE_UP) for message in copy.messages)
             if not copy.complete and not closed:
                 yield f"an open partial of {copy.label}: {copy.messages[0].text[-200:]!r}"
     if placeholders > strays:
