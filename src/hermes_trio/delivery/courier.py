@@ -33,6 +33,9 @@ WINDOW = 256
 """Lanes at a time: more would only queue at the network, and each costs a task."""
 SOON = 2.0
 """Seconds: what waits no longer than this is remembered by the courier itself; what waits longer is read from rows."""
+REMEMBERED = 4 * WINDOW
+"""Addresses that the courier remembers itself, at most; of those beyond the rows say when to look. Chats that stream
+are not counted: no row knows when a preview is due."""
 BATCH = 200
 """Obligations that one transaction of a recovery looks at: it bounds memory, and how long others wait."""
 FAULT_PAUSE = 60.0
@@ -43,6 +46,8 @@ PREVIEW_SHARE = 0.3
 """The share of one core that all previews together may take; beyond that each comes less often."""
 MAX_EDIT_INTERVAL = 30.0
 """Seconds; where the doubling of the distance between previews after each rate limit stops."""
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
+"""What reading the rows of an obligation raises when something else has written to them."""
 STEP_TOLERANCE = 2.0
 """Seconds by which the wall clock may drift from the monotonic one between two looks before it counts as a step."""
 
@@ -139,8 +144,8 @@ class Courier:
             previews[reply] = _Preview(text, interval)
         else:
             preview.text = text
-            if preview.fresh and address in self._lanes:
-                return  # its lane knows, and waits until the next preview is due
+            if preview.fresh:
+                return  # a decision on it is to come, at the latest when the next preview is due
             preview.fresh = True
         self.wake(address)
 
@@ -191,7 +196,7 @@ class Courier:
             ids = await self._ledger.insist(operating.open_ids, self._only)
         for start in range(0, len(ids), BATCH):
             batch = ids[start : start + BATCH]
-            await self._ledger.insist(_recover, batch, wires, stepped, self._clock.now())
+            _complain(await self._ledger.insist(_recover, batch, wires, stepped, self._clock.now(), 0.0))
 
     async def run(self) -> None:
         """Runs lanes until cancelled. Cancelled: requests in flight become unknown, as after a crash."""
@@ -210,7 +215,8 @@ class Courier:
         await self._idle.wait()
 
     def _is_due_soon(self) -> bool:
-        return bool(self._later) and self._later[0][0] <= self._clock.now() + SOON and not self._closing
+        due = min(self._look_at, self._later[0][0] if self._later else inf)
+        return due <= self._clock.now() + SOON and not self._closing
 
     async def close(self) -> None:
         """Lets each lane finish its request and record it, and starts no other. Returns when no lane runs."""
@@ -272,10 +278,11 @@ class Courier:
     def _ended(self, address: Address, until: float) -> None:
         """A lane has ended whose address is due at `until` (wall-clock seconds; inf: when it is woken)."""
         woken = self._lanes.pop(address).woken.is_set()
+        soon = until <= self._clock.now() + SOON and len(self._later) < REMEMBERED
         if woken:
             self._wanted[address] = None
-        elif until < inf and (until <= self._clock.now() + SOON or address in self._previews):
-            heappush(self._later, (until, next(self._arrivals), address))  # no row knows when a preview is due
+        elif until < inf and (soon or address in self._previews):
+            heappush(self._later, (until, next(self._arrivals), address))
         else:
             self._look_at = min(self._look_at, until)
         self._change()
@@ -307,7 +314,13 @@ class Courier:
             preview.fresh = False
             preview.said = repair(preview.text())
             preview.shown = preview.shown.revised(account.split(preview.said))
+            preview.due = trio.current_time() + self._budget(preview)
         return next_due
+
+    def _budget(self, preview: _Preview) -> float:
+        """Seconds until the next preview of this reply may be made, so that all of them keep to their share."""
+        streams = sum(map(len, self._previews.values()))
+        return PREVIEW_COST * len(preview.said) * streams / PREVIEW_SHARE
 
     async def _request(self, address: Address, decision: Decision) -> None:
         """Makes the request of a decision and records its outcome."""
@@ -352,18 +365,20 @@ class Courier:
             preview.interval = min(2 * preview.interval, MAX_EDIT_INTERVAL)
         shown = evolve(preview.shown, parts=view.parts, forms=view.forms)
         if edited:
-            streams = sum(map(len, self._previews.values()))
-            interval = max(preview.interval, PREVIEW_COST * len(preview.said) * streams / PREVIEW_SHARE)
+            interval = max(preview.interval, self._budget(preview))
             preview.due = trio.current_time() + interval
             shown = evolve(shown, not_before=self._clock.now() + interval)
         preview.shown = shown
 
     async def _postpone(self, address: Address) -> float:
         """Nothing is tried at this address for a while; returns until when. What was intended there is now unknown."""
-        wires = {address.account: self._accounts[address.account].wire}
-        now = self._clock.now()
-        await self._ledger.insist(_recover_at, address, wires, now, now + FAULT_PAUSE)
-        return now + FAULT_PAUSE
+        account, now = self._accounts[address.account], self._clock.now()
+        until = now + FAULT_PAUSE
+        account.doubted = True  # what is unknown now may wait for the next sign of life
+        ids = await self._ledger.insist(_set_aside, address, until)
+        wires = {address.account: account.wire}
+        _complain(await self._ledger.insist(_recover, ids, wires, False, now, until))
+        return until
 
     async def _now(self) -> float:
         """The wall clock's time, after a step of it was recorded."""
@@ -375,7 +390,7 @@ class Courier:
             for account in self._accounts.values():
                 account.alive_at = -inf
                 account.doubted = True  # what waits for a sign of life has to be told of the next one anew
-            await self._ledger.insist(_step_clock, wires, self._clock.now())
+            _complain(await self._ledger.insist(_step_clock, wires, self._clock.now()))
             self._look_at = -inf
         self._offset = offset
         return self._clock.now()
@@ -418,31 +433,52 @@ class _Lane:
         return not courier._closing
 
 
-def _recover(con: Connection, ids: tuple[str, ...], wires: Mapping[str, Wire], stepped: bool, now: float) -> None:
+def _recover(
+    con: Connection, ids: tuple[str, ...], wires: Mapping[str, Wire], stepped: bool, now: float, due: float
+) -> tuple[str, ...]:
+    """Recovers these obligations, to be looked at when they are `due`; returns those that cannot be read."""
+    return _revise(con, ids, wires, now, due, lambda view, wire: recover(view, wire, now, stepped))
+
+
+def _step_clock(con: Connection, wires: Mapping[str, Wire], now: float) -> tuple[str, ...]:
+    """Records a step of the clock; returns the obligations that cannot be read."""
+    longest = max((wire.max_backoff for wire in wires.values()), default=0.0)
+    accounts.clock_stepped(con, now, longest)
+    return _revise(con, obligations.all_open(con), wires, now, 0.0, lambda view, wire: clock_stepped(view, wire, now))
+
+
+def _revise(
+    con: Connection,
+    ids: tuple[str, ...],
+    wires: Mapping[str, Wire],
+    now: float,
+    due: float,
+    change: Callable[[View, Wire], View],
+) -> tuple[str, ...]:
+    unreadable = []
     for obligation_id in ids:
-        row = obligations.get(con, obligation_id)
+        try:
+            row = obligations.get(con, obligation_id)
+            before = load(con, row)
+        except UNREADABLE:  # the rows of one address must not keep all others from their recovery
+            unreadable.append(obligation_id)
+            continue
         wire = wires.get(row.address.account)
         if wire is None:
             continue  # its account is not configured now; when it is again, a restart recovers it
-        before = load(con, row)
-        after = recover(before, wire, now, stepped)
+        after = change(before, wire)
         if after != before:
             save(con, row, after, now)
-        obligations.set_due(con, (obligation_id,), 0.0)
+        obligations.set_due(con, (obligation_id,), due)
+    return tuple(unreadable)
 
 
-def _recover_at(con: Connection, address: Address, wires: Mapping[str, Wire], now: float, until: float) -> None:
-    ids = tuple(row.id for row in obligations.all_open_in(con, address) if row.address == address)
-    _recover(con, ids, wires, False, now)
+def _set_aside(con: Connection, address: Address, until: float) -> tuple[str, ...]:
+    ids = operating.open_ids(con, address)
     obligations.set_due(con, ids, until)
+    return ids
 
 
-def _step_clock(con: Connection, wires: Mapping[str, Wire], now: float) -> None:
-    longest = max((wire.max_backoff for wire in wires.values()), default=0.0)
-    accounts.clock_stepped(con, now, longest)
-    for obligation_id in obligations.all_open(con):
-        row = obligations.get(con, obligation_id)
-        wire = wires.get(row.address.account)
-        if wire is not None:
-            save(con, row, clock_stepped(load(con, row), wire, now), now)
-            obligations.set_due(con, (obligation_id,), 0.0)
+def _complain(unreadable: tuple[str, ...]) -> None:
+    for obligation_id in unreadable:
+        log.error("the rows of a delivery cannot be read; they stay as they are", obligation=obligation_id)
