@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from rows import a2_tool_then_answer
 
 from hermes_trio.commands.check_ledger import check_ledger
 from hermes_trio.commands.faults import faults
+from hermes_trio.config import Config
 from hermes_trio.testing import World, check_database, direct_bot, run_world
 from hermes_trio.testing.truth import essence
 from hermes_trio.text.markdown import render
@@ -62,6 +64,41 @@ def test_the_matrix_shows_every_boundary() -> None:
     assert done.exit_code == 0, done.output
     assert "0 broke a promise" in done.output
     assert "commit! answer" in done.output
+    assert re.search(r"^in all +\d+ +0 +0 +0 +0$", done.output, re.MULTILINE), done.output
+
+
+def test_the_matrix_of_a_configuration(tmp_path: Path) -> None:
+    """The model is asked with the configured prompt and may call the configured tools, which touch nothing."""
+    path = tmp_path / "config.toml"
+    touched = tmp_path / "touched"
+    path.write_text(
+        f'[chat]\nsystem = "You are terse."\n[tools.terminal]\nenabled = true\ndirectory = "{touched}"\n'
+        '[model]\nkind = "openai"\nbase_url = "http://127.0.0.1:1/v1"\nname = "m"\n'
+    )
+    done = CliRunner().invoke(faults, ["--config", str(path)])
+    assert done.exit_code == 0, done.output
+    assert "0 broke a promise" in done.output
+    assert "commit! tool" in done.output or done.output.count("chat.completions") >= 3, done.output
+    assert not touched.exists()
+
+
+def test_a_wrong_configuration_is_told(tmp_path: Path) -> None:
+    """It is an error of the configuration, as for every command."""
+    path = tmp_path / "config.toml"
+    path.write_text("[chat]\nsysten = 1\n")
+    assert CliRunner().invoke(faults, ["--config", str(path)]).exit_code == 78
+
+
+def test_the_prompt_of_a_configuration_is_asked() -> None:
+    """A world takes chat and tools from somebody's own configuration, and stays a world."""
+
+    async def story(world: World) -> None:
+        world.model.says("Yes.")
+        await world.telegram.user("alice").says("no?")
+        await world.quiet()
+        assert world.model.requests[0].messages[0] == {"role": "system", "content": "You are terse."}
+
+    run_world(story, bot=direct_bot, config=Config.from_mapping({"chat": {"system": "You are terse."}}))
 
 
 @pytest.mark.parametrize(

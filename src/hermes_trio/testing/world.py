@@ -16,6 +16,7 @@ from typing import Any
 
 import trio
 import trio.testing
+from attrs import evolve
 
 from hermes_fakes.faults import Call
 from hermes_trio.config import Config
@@ -91,7 +92,7 @@ class World:
         seed: int = 0,
         *,
         crash_at: Collection[int] = (),
-        config: Mapping[str, Any] | None = None,
+        config: Config | Mapping[str, Any] | None = None,
         tools: Sequence[Tool] | None = None,
         bot: Bot = runtime_bot,
         faults: Iterable[Fault] = (),
@@ -416,8 +417,10 @@ def _only(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
     return error
 
 
-def make_config(changes: Mapping[str, Any]) -> Config:
-    """The configuration of a world with these keys changed."""
+def make_config(changes: Config | Mapping[str, Any]) -> Config:
+    """The configuration of a world with these keys changed, or with what somebody's own says of chat and tools."""
+    if isinstance(changes, Config):
+        return evolve(_configs("{}"), chat=changes.chat, tools=changes.tools)
     return _configs(repr(changes)) if not changes else Config.from_mapping(_merged(CONFIG, changes), "/", {})
 
 
