@@ -7,18 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from rows import a1_clean, a10_ack_lost, two_questions
 
-from hermes_trio.testing import World, run_world, verify_crashes
+from hermes_trio.testing import World, direct_bot, run_world, verify_crashes
 
 PROGRAM = """
 import sys
 sys.path.insert(0, {here!r})
-from hermes_trio.testing import run_world
-from rows import two_questions
-from test_determinism import digest
-print(digest(run_world(two_questions, 5)))
+from test_determinism import everything
+print(everything())
 """
+KILLED = (20, 60)
+RUNS = 100
 
 
 def digest(world: World) -> str:
@@ -32,6 +33,23 @@ def test_the_same_seed_gives_the_same_trace() -> None:
     assert len({digest(run_world(two_questions, 3)) for _ in range(10)}) == 1
 
 
+def everything() -> str:
+    """A run through bytes, one the short way, and one that is killed twice."""
+    worlds = [
+        run_world(two_questions, 5),
+        run_world(two_questions, 5, bot=direct_bot),
+        run_world(two_questions, 5, bot=direct_bot, crash_at=KILLED),
+    ]
+    return "".join(map(digest, worlds))
+
+
+@pytest.mark.parametrize("killed", [(), KILLED], ids=["undisturbed", "killed"])
+def test_a_hundred_of_a_hundred_runs_are_one(killed: tuple[int, ...]) -> None:
+    """The same, a hundred times, also when it is killed twice in each run."""
+    found = {digest(run_world(two_questions, 3, bot=direct_bot, crash_at=killed)) for _ in range(RUNS)}
+    assert len(found) == 1
+
+
 def test_another_seed_gives_another_schedule() -> None:
     """Ten seeds are ten different runs."""
     assert len({digest(run_world(two_questions, seed)) for seed in range(10)}) == 10
@@ -40,7 +58,7 @@ def test_another_seed_gives_another_schedule() -> None:
 def test_no_process_and_no_hash_seed_changes_a_trace() -> None:
     """Three processes with other hash seeds, and this one, agree."""
     here = str(Path(__file__).parent)
-    found = {digest(run_world(two_questions, 5))}
+    found = {everything()}
     for hash_seed in ("0", "1", "4242"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         command = [sys.executable, "-c", PROGRAM.format(here=here)]
