@@ -19,14 +19,14 @@ from attrs import evolve
 
 from hermes_trio.clock import Clock
 from hermes_trio.delivery.account import Account
-from hermes_trio.delivery.folding import clock_stepped, recover, resplit
-from hermes_trio.delivery.lane import Decision, Moment, Notices, Shown, decide, perform, pieces_of, record
+from hermes_trio.delivery.folding import clock_stepped, recover
+from hermes_trio.delivery.lane import Decision, Moment, Notices, decide, perform, record
+from hermes_trio.delivery.previews import Previews
 from hermes_trio.delivery.steps import Edit
 from hermes_trio.delivery.store import load, save
 from hermes_trio.delivery.view import View, Wire
 from hermes_trio.ledger import Connection, Ledger, LedgerClosed, accounts, obligations, operating
 from hermes_trio.platforms.outcomes import Accepted, Outcome, Reason, Refused, Unknown
-from hermes_trio.text.repair import repair
 from hermes_trio.values import Address
 
 WINDOW = 256
@@ -40,33 +40,12 @@ BATCH = 200
 """Obligations that one transaction of a recovery looks at: it bounds memory, and how long others wait."""
 FAULT_PAUSE = 60.0
 """Seconds before an address is looked at again at which our own code failed."""
-PREVIEW_COST = 1.5e-6
-"""Seconds of processor time that a preview costs for each character, as measured (12 ms for 8,000)."""
-PREVIEW_SHARE = 0.3
-"""The share of one core that all previews together may take; beyond that each comes less often."""
-MAX_EDIT_INTERVAL = 30.0
-"""Seconds; where the doubling of the distance between previews after each rate limit stops."""
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
 """What reading the rows of an obligation raises when something else has written to them."""
 STEP_TOLERANCE = 2.0
 """Seconds by which the wall clock may drift from the monotonic one between two looks before it counts as a step."""
 
 log = structlog.get_logger(__name__)
-
-
-class _Preview:
-    """What a turn wants to show of a reply that streams, and how often it may."""
-
-    def __init__(self, text: Callable[[], str], interval: float) -> None:
-        self.text = text
-        self.fresh = True
-        """The turn has said something since the last decision."""
-        self.shown = Shown()
-        self.said = ""
-        """What `shown` was made of."""
-        self.due = -inf
-        """trio's time from which on the next preview may be made."""
-        self.interval = interval
 
 
 class Courier:
@@ -100,7 +79,7 @@ class Courier:
         self._arrivals = count()
         self._look_at = -inf
         """Wall-clock seconds at which the rows may show that something is due which nobody has woken."""
-        self._previews: dict[Address, dict[str, _Preview]] = {}
+        self._previews = Previews()
         self._changed = trio.Event()
         self._idle = trio.Event()
         """No lane runs and nothing is due."""
@@ -137,17 +116,9 @@ class Courier:
     def show(self, address: Address, reply: str, text: Callable[[], str]) -> None:
         """A streaming reply should show this Markdown; `text` is called when a preview is really made. Never blocks."""
         address = self.current(address)
-        previews = self._previews.setdefault(address, {})
-        preview = previews.get(reply)
-        if preview is None:
-            interval = self._accounts[address.account].capabilities.edit_interval
-            previews[reply] = _Preview(text, interval)
-        else:
-            preview.text = text
-            if preview.fresh:
-                return  # a decision on it is to come, at the latest when the next preview is due
-            preview.fresh = True
-        self.wake(address)
+        interval = self._accounts[address.account].capabilities.edit_interval
+        if self._previews.show(address, reply, text, interval):
+            self.wake(address)
 
     def next_look(self, address: Address) -> trio.Event:
         """Is set when a lane has next decided on this address, and all that it decided stands in rows."""
@@ -155,20 +126,11 @@ class Courier:
 
     def all_said(self, addresses: Iterable[Address]) -> Mapping[str, str]:
         """By streaming reply at these addresses: the Markdown that its latest preview was made of."""
-        return {
-            reply: preview.said
-            for address in addresses
-            for reply, preview in self._previews.get(address, {}).items()
-            if preview.said
-        }
+        return self._previews.said(addresses)
 
     def forget(self, address: Address, reply: str) -> None:
         """The reply streams no more. Never blocks."""
-        address = self.current(address)
-        previews = self._previews.get(address, {})
-        previews.pop(reply, None)
-        if not previews:
-            self._previews.pop(address, None)
+        self._previews.forget(self.current(address), reply)
 
     def alive(self, account: Account) -> None:
         """A round trip with the account's platform was completed just now. Never blocks."""
@@ -292,35 +254,12 @@ class Courier:
     async def _decide(self, address: Address) -> Decision:
         now = await self._now()
         account = self._accounts[address.account]
-        due = self._refresh(address)
-        previews = {reply: preview.shown for reply, preview in self._previews.get(address, {}).items()}
-        moment = Moment(now, account.alive_at, previews)
+        due = now + self._previews.refresh(address, account)
+        moment = Moment(now, account.alive_at, self._previews.shown(address))
         decision = await self._ledger.insist(decide, address, account, self._notices[address.account], moment)
         if (looked := self._looked.pop(address, None)) is not None:
             looked.set()
         return decision if decision.step is not None else evolve(decision, until=min(decision.until, due))
-
-    def _refresh(self, address: Address) -> float:
-        """Makes the previews that are due; returns the wall-clock time of the next one that is wanted."""
-        account = self._accounts[address.account]
-        next_due = inf
-        for preview in self._previews.get(address, {}).values():
-            if not preview.fresh:
-                continue
-            wait = preview.due - trio.current_time()
-            if wait > 0:
-                next_due = min(next_due, self._clock.now() + wait)
-                continue
-            preview.fresh = False
-            preview.said = repair(preview.text())
-            preview.shown = preview.shown.revised(account.split(preview.said))
-            preview.due = trio.current_time() + self._budget(preview)
-        return next_due
-
-    def _budget(self, preview: _Preview) -> float:
-        """Seconds until the next preview of this reply may be made, so that all of them keep to their share."""
-        streams = sum(map(len, self._previews.values()))
-        return PREVIEW_COST * len(preview.said) * streams / PREVIEW_SHARE
 
     async def _request(self, address: Address, decision: Decision) -> None:
         """Makes the request of a decision and records its outcome."""
@@ -332,9 +271,7 @@ class Courier:
         moment = Moment(now, account.alive_at, {})
         view = await self._ledger.insist(record, address, account, step, view, outcome, moment)
         self._learn(account, outcome)
-        preview = self._previews.get(address, {}).get(view.id)
-        if preview is not None and not view.final:
-            self._keep(account, preview, view, isinstance(step, Edit), outcome)
+        self._previews.learn(address, account, view, outcome, edited=isinstance(step, Edit), now=now)
         if isinstance(outcome, Refused) and outcome.moved_to not in (None, address.chat):
             self._follow(address, str(outcome.moved_to))
 
@@ -342,8 +279,7 @@ class Courier:
         """The rows of a chat have moved to another; whoever still speaks of the old one means the new one."""
         self._moved.pop((address.account, chat), None)  # it may have moved back
         self._moved[address.account, address.chat] = chat
-        for old in [old for old in self._previews if (old.account, old.chat) == (address.account, address.chat)]:
-            self._previews.setdefault(evolve(old, chat=chat), {}).update(self._previews.pop(old))
+        self._previews.move(address, chat)
         self._look_at = -inf
         self.wake(address)
 
@@ -356,19 +292,6 @@ class Courier:
             account.doubted = True
         elif isinstance(outcome, Refused) and outcome.retry_after is not None:
             account.quiet_until = max(account.quiet_until, trio.current_time() + outcome.retry_after)
-
-    def _keep(self, account: Account, preview: _Preview, view: View, edited: bool, outcome: Outcome) -> None:
-        """What a request taught about a preview: no row holds it."""
-        if view.oversized is not None:
-            view = resplit(view, view.oversized, pieces_of(view, view.oversized, account))
-        if isinstance(outcome, Refused) and outcome.reason is Reason.RATE_LIMITED:
-            preview.interval = min(2 * preview.interval, MAX_EDIT_INTERVAL)
-        shown = evolve(preview.shown, parts=view.parts, forms=view.forms)
-        if edited:
-            interval = max(preview.interval, self._budget(preview))
-            preview.due = trio.current_time() + interval
-            shown = evolve(shown, not_before=self._clock.now() + interval)
-        preview.shown = shown
 
     async def _postpone(self, address: Address) -> float:
         """Nothing is tried at this address for a while; returns until when. What was intended there is now unknown."""

@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 import trio
 
-from hermes_trio.delivery.courier import PREVIEW_COST, PREVIEW_SHARE, REMEMBERED, WINDOW
+from hermes_trio.delivery.courier import REMEMBERED, WINDOW
+from hermes_trio.delivery.previews import PREVIEW_COST, PREVIEW_SHARE
 from hermes_trio.platforms.outcomes import Reason, Refused
 from hermes_trio.values import Address
 
