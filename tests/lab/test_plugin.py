@@ -52,11 +52,12 @@ def test_wrong(world):
 """
 
 
-def run_pytest(folder: Path, *options: str) -> str:
-    """What pytest prints for STORY in a folder of its own."""
-    (folder / "test_story.py").write_text(STORY)
+def run_pytest(folder: Path, *options: str, story: str = STORY) -> str:
+    """What pytest prints for a story in a folder of its own, and its exit status."""
+    (folder / "test_story.py").write_text(story)
     arguments = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options)
-    return subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False).stdout
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+    return f"{done.stdout}\nexit status {done.returncode}"
 
 
 @pytest.mark.parametrize("options", [(), ("-p", "no:trio")], ids=["with pytest-trio", "without"])
@@ -75,3 +76,35 @@ def test_a_crash_can_be_chosen(tmp_path: Path) -> None:
     """`--hermes-crash-at` kills the bot there, and the failure says so."""
     said = run_pytest(tmp_path, "--hermes-crash-at", "12", "-k", "story")
     assert "CRASH of life 1 at #12" in said, said
+
+
+BRANCHES = """
+import pytest
+from hermes_trio.testing import sometimes
+
+@pytest.mark.parametrize("number", range(4))
+async def test_story(world, number):
+    sometimes("the first", number == 0)
+    sometimes("the last", number == {last})
+    world.model.says("Yes.")
+    await world.telegram.user("alice").says("hi")
+    await world.restart()
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_a_branch_that_is_never_reached_fails_the_run(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Declared in every test and reached in one is enough, in whichever worker; never reached fails the whole run."""
+    good = run_pytest(tmp_path, *options, story=BRANCHES.format(last=3))
+    assert "exit status 0" in good, good
+    assert "simulated worlds: 4 crash-restarts (4 bytes)" in good
+    bad = run_pytest(tmp_path, *options, story=BRANCHES.format(last=4))
+    assert "exit status 1" in bad, bad
+    assert "sometimes('the last') was never true" in bad
+    assert "sometimes('the first')" not in bad
+
+
+def test_a_part_of_a_suite_may_miss_a_branch(tmp_path: Path) -> None:
+    """Whoever runs one file or one test of a suite is not told of branches that others reach."""
+    assert "exit status 0" in run_pytest(tmp_path, "test_story.py", story=BRANCHES.format(last=4))
+    assert "exit status 0" in run_pytest(tmp_path, "-k", "story", story=BRANCHES.format(last=4))

@@ -39,7 +39,8 @@ def never() -> list[str]:
 
 def restarted(way: str, times: int) -> None:
     """Notes that a bot was killed and started again so often; way: how it reached its world, in words."""
-    _restarts[way] += times
+    if times:
+        _restarts[way] += times
 
 
 def restarts() -> Mapping[str, int]:

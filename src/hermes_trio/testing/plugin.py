@@ -126,8 +126,8 @@ def _whole(config: pytest.Config) -> bool:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Says how often bots were killed and started again, and names the branches that were never reached."""
-    if any(restarts := coverage.restarts().values()):
-        ways = ", ".join(f"{times:,} {way}" for way, times in sorted(coverage.restarts().items()))
-        terminalreporter.write_line(f"simulated worlds: {sum(restarts):,} crash-restarts ({ways})")
+    if restarts := coverage.restarts():
+        ways = ", ".join(f"{times:,} {way}" for way, times in sorted(restarts.items()))
+        terminalreporter.write_line(f"simulated worlds: {sum(restarts.values()):,} crash-restarts ({ways})")
     for name in coverage.never() if _whole(config) else ():
         terminalreporter.write_line(f"sometimes({name!r}) was never true", red=True)
