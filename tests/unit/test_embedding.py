@@ -37,6 +37,7 @@ from hermes_trio import (
     open_runtime,
     tool,
 )
+from hermes_trio.delivery.view import Wire
 
 
 @asynccontextmanager
@@ -529,7 +530,9 @@ async def test_whoever_waits_when_the_runtime_ends_is_told(tmp_path: Path, how: 
     async with running(tmp_path, service=chat) as runtime:
         assert (await runtime.ask("q", key="k")).startswith("answer to q")
         assert (await runtime.send("memory:room", "x", key="k", wait=True)).state == "delivered"
-    assert chat.shown == [("room", "x")]
+    # Leaving and cancelling equal a crash: the request may have been in flight, and then its copy says so.
+    marks = [""] if how == "drained" else ["", Wire(edits=False).marker]
+    assert chat.shown in [[("room", f"{mark}x")] for mark in marks]
 
 
 class Broken(Exception):
