@@ -12,7 +12,7 @@ SUITES := $(wildcard tests/unit tests/lab tests/conformance tests/process)
 run: $(INSTALLED)  ## a conversation with the demonstration bot: no account, no key, no network
 	$(BIN)/python -m hermes_trio demonstration
 
-test: $(INSTALLED)  ## all tests but the long campaigns; the process tests share one worker
+test: $(INSTALLED)  ## all tests but the long campaigns; two process tests at a time
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(SUITES)
 
 check: $(INSTALLED)  ## what CI demands before the tests: style, types, layers, exports
