@@ -86,6 +86,8 @@ class Courier:
         self._offset = clock.now() - trio.current_time()
         self._moved: dict[tuple[str, str], str] = {}
         """By account and chat: the chat that it has become since this life of the process began."""
+        self._failed: set[Address] = set()
+        """Addresses at which our own code failed, and that were not looked at since."""
         self._closing = False
 
     # -- what other rooms say to it ---------------------------------------------------------------------------------
@@ -254,6 +256,9 @@ class Courier:
     async def _decide(self, address: Address) -> Decision:
         now = await self._now()
         account = self._accounts[address.account]
+        if address in self._failed:
+            self._failed.discard(address)
+            account.doubted = True  # what is unknown since then may wait for the next sign of life
         due = now + self._previews.refresh(address, account)
         moment = Moment(now, account.alive_at, self._previews.shown(address))
         decision = await self._ledger.insist(decide, address, account, self._notices[address.account], moment)
@@ -297,7 +302,7 @@ class Courier:
         """Nothing is tried at this address for a while; returns until when. What was intended there is now unknown."""
         account, now = self._accounts[address.account], self._clock.now()
         until = now + FAULT_PAUSE
-        account.doubted = True  # what is unknown now may wait for the next sign of life
+        self._failed.add(address)
         ids = await self._ledger.insist(_set_aside, address, until)
         wires = {address.account: account.wire}
         _complain(await self._ledger.insist(_recover, ids, wires, False, now, until))

@@ -37,8 +37,11 @@ async def test_a_fault_in_a_decision_pauses_one_address(autojump_clock: None) ->
         other = pier.owe("hello", "2")
         await trio.sleep(1)
         assert pier.state(other) == "delivered"
+        pier.platform.behaves = lambda request: OUTAGE if request.address.chat == "3" else None
+        pier.owe("hello", "3")  # is tried again every few seconds: each time the rows are asked who is due
         pier.con.execute("UPDATE delivery_obligations SET progress = '{\"reserve\": false}' WHERE id = ?", (broken,))
         await trio.sleep(FAULT_PAUSE - 2)
+        assert pier.labels["_set_aside"] == 1, "it was tried before its pause was over"
         assert pier.platform.texts() == []
         await trio.sleep(3)
         assert pier.platform.texts() == ["hello"]
@@ -384,6 +387,43 @@ async def test_closing_lets_requests_end(autojump_clock: None) -> None:
         await pier.courier.wait_idle()
         assert [request.text for request in pier.platform.requests] == ["number 1", "number 1"]
         assert [pier.state(key) for key in keys] == ["delivered"] * 4
+
+
+async def test_closing_does_not_wait_for_what_is_due_soon(autojump_clock: None) -> None:
+    """What would go on in a moment stays in its rows."""
+    async with open_pier() as pier:
+        pier.platform.behaves = lambda request: Refused(Reason.RATE_LIMITED, retry_after=1.5, scope="bucket")
+        pier.owe("hello")
+        await trio.sleep(0.5)
+        await pier.courier.close()
+        assert trio.current_time() < 0.6
+
+
+async def test_what_arrives_at_any_moment_is_seen(autojump_clock: None) -> None:
+    """A message that is owed at whatever moment of a lane's life, also while it looks for the last time."""
+    async with open_pier() as pier:
+        for step in range(60):
+            pier.owe(f"first {step}")
+            await trio.sleep(step * 0.0002)
+            key = pier.owe(f"second {step}")
+            await trio.sleep(0.5)
+            assert pier.state(key) == "delivered", step
+
+
+async def test_life_at_any_moment_is_seen(autojump_clock: None) -> None:
+    """An account that comes back at whatever moment of a failing attempt is tried again within half a second."""
+    async with open_pier() as pier:
+        for step in range(60):
+            pier.courier.trouble(pier.account)
+            pier.platform.behaves = lambda request: OUTAGE
+            keys = [pier.owe(f"{step}", str(chat)) for chat in range(3)]
+            await trio.sleep(20.0)
+            pier.owe("another", "1")
+            await trio.sleep(step * 0.0002)
+            pier.platform.behaves = lambda request: None
+            life(pier)
+            await trio.sleep(0.5)
+            assert [pier.state(key) for key in keys] == ["delivered"] * 3, step
 
 
 async def test_a_cancelled_courier_leaves_requests_unknown(autojump_clock: None) -> None:
