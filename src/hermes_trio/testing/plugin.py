@@ -119,9 +119,11 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def _whole(config: pytest.Config) -> bool:
-    """Whole folders were asked for: no file, no part of one, and no single run."""
-    asked = (config.getoption("keyword"), config.getoption("lf", False), config.getoption("hermes_crash_at"))
-    return not any(asked) and not any("::" in argument or argument.endswith(".py") for argument in config.args)
+    """Whole folders were played: no file, no part of one, and no single run."""
+    options = ("keyword", "markexpr", "lf", "collectonly", "hermes_crash_at")
+    return not any(config.getoption(option, False) for option in options) and not any(
+        "::" in argument or argument.endswith(".py") for argument in config.args
+    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
