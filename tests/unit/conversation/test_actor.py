@@ -181,6 +181,23 @@ async def test_a_turn_that_ended_before_its_scope_is_not_run(autojump_clock: Non
         assert stage.states() == {"one": "stopped", "two": "answered"}
 
 
+async def test_a_turn_that_ends_without_an_end_goes_on(autojump_clock: None) -> None:
+    """Work that returns while its turn still runs in the ledger is taken up again, as by a restart."""
+    async with open_stage() as stage:
+
+        async def does(begun: Begun) -> None:
+            await trio.sleep(1)
+            if begun.resumed:
+                await stage.answer(begun)
+
+        stage.runner.does = does
+        await stage.hears("one", "two")
+        await stage.conversations.wait_idle()
+        assert stage.states() == {"one": "answered", "two": "answered"}
+        assert [begun.resumed for begun in stage.runner.begun] == [False, True, False, True]
+        assert not stage.conversations._alive
+
+
 async def test_a_cancel_for_another_turn_does_nothing(autojump_clock: None) -> None:
     """Only the turn that was named is cancelled."""
     async with open_stage() as stage:

@@ -231,6 +231,7 @@ async def open_pier(
     con: Connection | None = None,
     start: bool = True,
     marked_copies: int = 2,
+    lateness: float = LATENESS,
 ) -> AsyncIterator[Pier]:
     """A pier whose courier runs; the accounts have shown life. con: the rows of an earlier one. start: run at once."""
     if con is None:
@@ -241,11 +242,11 @@ async def open_pier(
     platform = Sea(
         Capabilities(
             limit=limit, unit="codepoints", edits=edits, deletes=edits, typing=True, edit_interval=edit_interval,
-            request_timeout=REQUEST_TIMEOUT, lateness=LATENESS,
+            request_timeout=REQUEST_TIMEOUT, lateness=lateness,
         )
     )  # fmt: skip
     wire = Wire(
-        edits=edits, deletes=edits, request_timeout=REQUEST_TIMEOUT, lateness=LATENESS, marked_copies=marked_copies
+        edits=edits, deletes=edits, request_timeout=REQUEST_TIMEOUT, lateness=lateness, marked_copies=marked_copies
     )
     accounts = {name: Account(name, platform, wire, expire) for name in names}
     notices = {

@@ -211,10 +211,17 @@ async def test_the_typing_sign_stands_back(autojump_clock: None) -> None:
         assert len(pier.platform.made("typing")) == 1
         await trio.sleep(10)
         pier.platform.types = trio.sleep_forever
+        returned = []
+
+        async def types() -> None:
+            await pier.account.show_typing(HERE)
+            returned.append(trio.current_time())
+
         for _ in range(10):
-            pier.nursery.start_soon(pier.account.show_typing, HERE)
+            pier.nursery.start_soon(types)
         await trio.sleep(1)
         assert len(pier.platform.made("typing")) == 5
+        assert len(returned) == 6, "somebody waits for a sign that nobody needs"
         key = pier.owe("hello")
         await trio.sleep(0.1)
         assert pier.state(key) == "delivered"
@@ -269,6 +276,24 @@ async def test_a_step_of_the_clock_is_recorded_once(autojump_clock: None, second
         assert trio.current_time() < 30
 
 
+async def test_life_before_a_step_of_the_clock_says_nothing(autojump_clock: None) -> None:
+    """A clock that is set back makes no sign of life out of an older one: an uncertain message waits for the next."""
+    async with open_pier(edits=False) as pier:
+        pier.platform.behaves = lambda request: Unknown("lost") if request.address.chat == "1" else None
+        pier.owe("hello")
+        await trio.sleep(1)
+        pier.account.doubted = False
+        pier.clock.offset -= 1000.0
+        pier.platform.behaves = lambda request: Unknown("lost")
+        pier.owe("hello", "2")
+        await trio.sleep(60)
+        assert len(pier.platform.requests) == 2
+        pier.platform.behaves = lambda request: None
+        life(pier)
+        await trio.sleep(1)
+        assert pier.platform.texts() == [f"{MARKER}hello"]
+
+
 async def test_a_drifting_clock_is_no_step(autojump_clock: None) -> None:
     """A clock that is corrected by less than the tolerance at a time never counts as stepped."""
     async with open_pier() as pier:
@@ -320,6 +345,34 @@ async def test_a_text_that_is_never_taken_leaves_a_word(autojump_clock: None) ->
         await pier.courier.wait_idle()
         assert pier.state(key) == "abandoned"
         assert pier.platform.texts() == [REFUSED]
+
+
+async def test_a_notice_leaves_no_notice(autojump_clock: None) -> None:
+    """Where even the notice is refused, that is the end of it."""
+    async with open_pier() as pier:
+        pier.platform.behaves = lambda request: Refused(Reason.CONTENT)
+        pier.owe("hello")
+        await pier.courier.wait_idle()
+        assert pier.states() == {"abandoned": 2}
+
+
+async def test_what_only_waits_to_be_said_again_hides_nothing(autojump_clock: None) -> None:
+    """Many replies that are on screen and wait for an uncertain edit to settle: the next message is shown meanwhile."""
+    async with open_pier(edit_interval=0.0, lateness=500.0) as pier:
+        pier.platform.behaves = lambda request: Unknown("lost") if request.text == "preview" else None
+        for number in range(60):
+            reply = pier.stream()
+            pier.show(reply, "preview")
+            await trio.sleep(0.1)
+            pier.answer(reply, f"answer {number}")
+            await trio.sleep(2)
+        key = pier.owe("hello")
+        await trio.sleep(0.1)
+        assert pier.states() == {"attempting": 60, "delivered": 1}
+        assert pier.state(key) == "delivered"
+        await trio.sleep(700)
+        await pier.courier.wait_idle()
+        assert pier.states() == {"delivered": 61}
 
 
 async def test_what_stays_uncertain_is_held_and_listed(autojump_clock: None) -> None:
