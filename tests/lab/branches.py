@@ -6,7 +6,6 @@ each story; `STORIES` are the ones that no row of the conformance list reaches.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -36,15 +35,21 @@ def _bot_texts(world: World) -> list[str]:
     return [text for chat in fake.chats for text in fake.bot_texts(chat)]
 
 
-def _re_asserted(world: World) -> bool:
-    """The same edit was asked for twice, because nobody knew whether the first one had taken hold."""
-    edits = [call for call in world.telegram.fake.requests if call.method == "editMessageText"]
-    return any(times > 1 for times in Counter((call.args.get("message_id"), call.text) for call in edits).values())
+def _again(world: World, method: str, *, accepted: bool) -> bool:
+    """The same request was made again after one that took effect, or that did not as far as anybody knows."""
+    first: dict[object, bool] = {}
+    for call in world.telegram.fake.requests:
+        if call.method == method:
+            what = (call.args.get("chat_id"), call.args.get("message_id"), call.text)
+            if first.get(what) is accepted:
+                return True
+            first[what] = call.outcome == "accepted"
+    return False
 
 
 BRANCHES: Mapping[str, Callable[[World], bool]] = {
-    "retried": lambda world: any(row["attempts"] > 1 for row in Rows(world.disk.connection).obligations),
-    "re-asserted": _re_asserted,
+    "retried": lambda world: _again(world, "editMessageText", accepted=False),
+    "re-asserted": lambda world: _again(world, "editMessageText", accepted=True),
     "forgotten placeholder": lambda world: PLACEHOLDER in _bot_texts(world),
     "marked": lambda world: any(text.startswith(MARKER) for text in _bot_texts(world)),
     "held": lambda world: "held" in _states(world),
