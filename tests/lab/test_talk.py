@@ -15,7 +15,7 @@ import trio
 
 from hermes_trio.conversation.notices import INTERRUPTED, STOPPED, UNKNOWN_EFFECT
 from hermes_trio.model.base import ToolSpec
-from hermes_trio.testing import World, explore_crashes, run_world
+from hermes_trio.testing import World, run_world, verify_crashes
 from hermes_trio.testing.people import Person
 
 CONTEXT = 5
@@ -163,7 +163,8 @@ async def b6_stop(world: World) -> None:
         assert trio.current_time() - asked < 60, "somebody waited for the tool"
         assert states(world)["have a nap"] == "stopped"
     in_order(alice, "2")
-    assert complete(alice, "1") == 0
+    if states(world)["have a nap"] == "stopped":  # killed before the /stop, it was interrupted by a restart
+        assert complete(alice, "1") == 0
 
 
 async def a_tool_that_hangs(world: World) -> None:
@@ -459,7 +460,7 @@ def test_story(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", STORIES)
 def test_story_killed_at_every_boundary(name: str) -> None:
     """The same, killed at any one boundary between the bot and its world, and started again."""
-    explore_crashes(STORIES[name], tools=[steps], points=lambda numbers: numbers[:: STRIDE.get(name, 1)])
+    verify_crashes(STORIES[name], tools=[steps], points=lambda numbers: numbers[:: STRIDE.get(name, 1)])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -483,12 +484,12 @@ def test_a_full_session() -> None:
 
 def test_an_overflow_killed_at_every_boundary() -> None:
     """A turn that moves to a new session, killed anywhere."""
-    explore_crashes(overflow)
+    verify_crashes(overflow)
 
 
 def test_a_group() -> None:
     """X-01 and groups, as told, and killed at every boundary."""
-    explore_crashes(a_group, config={"access": {"allow": ["telegram:1001", "telegram:1002"]}})
+    verify_crashes(a_group, config={"access": {"allow": ["telegram:1001", "telegram:1002"]}})
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -502,4 +503,4 @@ def test_b4_a_follow_up_at_any_moment(moment: float) -> None:
 @pytest.mark.parametrize("moment", [0.3, 1.2, 1.3])
 def test_b4_killed_at_every_boundary(moment: float) -> None:
     """The same, killed anywhere."""
-    explore_crashes(follow_up_after(moment))
+    verify_crashes(follow_up_after(moment))

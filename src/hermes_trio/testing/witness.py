@@ -7,6 +7,8 @@ not be broken: a request is judged before it takes effect.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import trio
@@ -26,7 +28,8 @@ CREATE, EDIT, DELETE, COMPLETION = "sendMessage", "editMessageText", "deleteMess
 EVERYTHING = 1_000_000
 """More open obligations of one address than any world has."""
 
-
+ON_THE_WAY = 0.5
+"""Seconds that a request to the model may have been on its way when its turn was ended by somebody else."""
 GRACE = 10.0
 """Seconds after the answer to a create within which a bot that lives has recorded it."""
 
@@ -44,7 +47,9 @@ class Created:
 class Witness:
     """Judges requests against the rows of one database."""
 
-    def __init__(self, connection: sqlite3.Connection, account: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, account: str, now: Callable[[], float]) -> None:
+        self._now = now
+        """Wall-clock seconds, as rows hold them."""
         self.noticed: list[Violation] = []
         self._connection = connection
         self._account = account
@@ -122,6 +127,11 @@ class Witness:
         rows = Rows(self._connection)
         asked = without_note(text)
         turns = {row["turn"] for row in rows.messages if row["role"] == "user" and row["content"] == asked}
-        states = [turn["state"] for turn in rows.turns if turn["id"] in turns]
+        latest = self._now() - ON_THE_WAY
+        states = [
+            "running" if (turn["ended_at"] or inf) > latest else turn["state"]
+            for turn in rows.turns
+            if turn["id"] in turns
+        ]
         if states and "running" not in states:
             self.noticed.append(Violation("I7", f"{asked!r:.60} is put to the model again, its turn is {states[-1]}"))

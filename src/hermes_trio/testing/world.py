@@ -111,7 +111,7 @@ class World:
         self.telegram = TelegramSide(EPOCH)
         self.model = ModelSide(EPOCH)
         self.config = make_config(config or {})
-        self.witness = Witness(self.disk.connection, "telegram")
+        self.witness = Witness(self.disk.connection, "telegram", self.clock.now)
         self.network.hosts = {TELEGRAM: self.telegram.fake, MODEL: self.model}
         self.lives = 0
         """How many incarnations there were."""
