@@ -121,7 +121,8 @@ async def test_d1_to_d6_one_crash(name: str) -> None:
         await world.wait_settled()
         world.verdict()
         noted = [NOTE in request.last_user_text for request in world.model.requests]
-        assert noted[0] is False
+        if not name.startswith("d6"):  # there the kill may come before the first request has left
+            assert noted[0] is False
         if name[:2] in ("d1", "d5"):
             assert noted == [False, True]
         await world.restart()
